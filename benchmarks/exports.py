@@ -1,11 +1,13 @@
-"""Compares the kinds of exports: size, speed and score of the same trained models.
+"""Compares the kinds of exports: size, speed, score and answers of the same models.
 
-Every kind computes the model for the predictors of this package, so tokenization,
-windows and answers are the same. The kinds take turns, and each turn is a process of
-its own, so that only one model is in memory.
+Every kind computes the model for the predictors of this package, so tokenization and
+windows are the same. The kinds take turns, and each turn is a process of its own, so
+that only one model is in memory. The answers are compared with those of the model that
+was exported, and those to single texts with those to the same texts in batches.
 
     python benchmarks/exports.py --mrpc_run=runs/mrpc --mrpc_file=MRPC/dev.tsv \
       --sst_run=runs/sst --sst_file=SST-2/dev.tsv \
+      --names_run=runs/names --names_file=names/dev.txt \
       --sts_run=all-MiniLM-L6-v2 --sts_file=STS-B/dev.tsv \
       --squad_run=runs/squad --squad_file=dev-v1.1.json
 
@@ -20,23 +22,25 @@ import json
 import os
 import pathlib
 import statistics
-import subprocess
 import tempfile
-import time
 
 import numpy as np
 import report
 
-# Task -> title of its score.
+# Task -> title of its score, and the key of what is compared in an answer.
 TASKS = {
-    "mrpc": "MRPC accuracy",
-    "sst": "SST-2 accuracy",
-    "sts": "STS-B Spearman",
-    "squad": "SQuAD F1",
+    "mrpc": ("MRPC accuracy", "label"),
+    "sst": ("SST-2 accuracy", "label"),
+    "names": ("names, accuracy per word", "tags"),
+    "sts": ("STS-B Spearman", "embedding"),
+    "squad": ("SQuAD F1", "answer"),
 }
 MAX_SEQ_LENGTH = 128
+NUM_ALONE = 200  # Texts that are also computed one at a time.
+PYTHON = "the exported model"
 # Title -> format, dtype of the file, and OpenVINO's precision.
 KINDS = {
+    PYTHON: ("python", "float32", None),
     "SavedModel": ("saved_model", "float32", None),
     "SavedModel, bfloat16": ("saved_model", "bfloat16", None),
     "LiteRT": ("litert", "float32", None),
@@ -61,7 +65,7 @@ def arguments():
     for task in TASKS:
         parser.add_argument(f"--{task}_run", help="output_dir of the fine-tuning")
         parser.add_argument(f"--{task}_file", help="file with the dev set")
-    parser.add_argument("--num_rounds", type=int, default=3, help="turns per kind")
+    parser.add_argument("--num_rounds", type=int, default=3, help="0: no speeds")
     parser.add_argument("--num_texts", type=int, default=872, help="texts per task")
     return parser.parse_args()
 
@@ -74,29 +78,40 @@ def main():
     kinds = [title for title, (form, *_) in KINDS.items() if form in formats]
     turns = {title: [] for title in kinds}
     with tempfile.TemporaryDirectory() as folder:
-        for index in range(args.num_rounds):
+        for task in tasks:
+            take_turn(args, folder, task, PYTHON)
+        for index in range(max(1, args.num_rounds)):
             start = index % len(kinds)
             for title in kinds[start:] + kinds[:start]:
                 # The other tasks have only scores.
                 for task in tasks if index == 0 else tasks[:1]:
                     turns[title].append(take_turn(args, folder, task, title))
                     print(title, turns[title][-1], flush=True)
+    titles = [TASKS[task][0] for task in tasks]
+    rows = rows_of(turns, "differences", len(tasks))
+    print(report.table(["different answers", "MB", *tasks], rows))
+    if not args.num_rounds:
+        return
+    rows = rows_of(turns, "score", len(tasks))
+    for row in rows:
+        of_first = [turn for turn in turns[row[0]] if turn["task"] == tasks[0]]
+        speeds = [speed for turn in of_first for speed in turn["speeds"]]
+        row.insert(2, report.median_and_spread(speeds, 0))
     report.write_table(
         "Exports",
-        ["export", "MB", "texts per second", *(TASKS[task] for task in tasks)],
-        [row_of(title, turns[title], tasks) for title in kinds],
+        ["export", "MB", "texts per second", *titles],
+        rows,
         num_keys=1,
         versions=report.versions("bert_tf", *(PACKAGES[name][1] for name in formats)),
     )
 
 
-def row_of(title, turns, tasks):
-    """Returns the cells of a kind."""
-    scores = {turn["task"]: turn["score"] for turn in turns}
-    speeds = [s for turn in turns if turn["task"] == tasks[0] for s in turn["speeds"]]
-    size = f"{turns[0]['bytes'] / 1e6:.1f}"
-    scores = [f"{scores[task]:.3f}" for task in tasks]
-    return [title, size, report.median_and_spread(speeds, 0), *scores]
+def rows_of(turns, name, num_tasks):
+    """Returns a row for each kind: its size and a figure of each task."""
+    return [
+        [title, several[0]["megabytes"], *(one[name] for one in several[:num_tasks])]
+        for title, several in turns.items()
+    ]
 
 
 def take_turn(args, folder, task, title):
@@ -107,90 +122,88 @@ def take_turn(args, folder, task, title):
         "run": getattr(args, f"{task}_run"),
         "file": getattr(args, f"{task}_file"),
         "num_texts": args.num_texts,
+        "num_passes": 3 * bool(args.num_rounds),
         "export_dir": f"{folder}/{task}/{title}/1",
+        "expected_file": f"{folder}/{task}.npy",
     }
     # OpenVINO was several times slower in a process that had exported the model.
-    for peer in ("export", "measure"):
-        command = report.command_of_peer(__file__, peer, settings)
-        env = {**os.environ, **report.environment()}
-        done = subprocess.run(
-            command, env=env, stdout=subprocess.PIPE, text=True, check=True
-        )
-    return json.loads(done.stdout.strip().split("\n")[-1]) | {"task": task}
+    turn = {"task": task} | report.result_of_peer(__file__, "export", settings)
+    return turn | report.result_of_peer(__file__, "measure", settings)
 
 
-def source_of(settings):
-    """Returns the options of what is exported: a run, or a checkpoint's encoder."""
-    if os.path.exists(f"{settings['run']}/run.json"):
-        return {"output_dir": settings["run"]}
-    return {
-        "init_checkpoint": settings["run"],
-        "head": "encoder",
-        "max_seq_length": MAX_SEQ_LENGTH,
-    }
+def options_of(run):
+    """Returns how a model is loaded: a run says it, a checkpoint is an encoder."""
+    is_run = os.path.exists(f"{run}/run.json")
+    return {} if is_run else {"head": "encoder", "max_seq_length": MAX_SEQ_LENGTH}
 
 
 def export_model(settings):
-    """Exports a model that does not exist yet."""
+    """Exports a model that does not exist yet, and prints the size of its files."""
     from bert_tf.serving import export
     from bert_tf.serving import options as serving_options
 
     form, dtype, _ = KINDS[settings["title"]]
-    if not os.path.exists(settings["export_dir"]):
-        options = serving_options.ExportSavedModelOptions(
-            **source_of(settings),
-            export_dir=settings["export_dir"],
-            format=form,
-            dtype=dtype,
-        )
-        export.run(options)
+    folder = pathlib.Path(settings["export_dir"])
+    if form in RUNTIMES and not folder.exists():
+        options = options_of(settings["run"])
+        options["init_checkpoint" if options else "output_dir"] = settings["run"]
+        options |= {"export_dir": str(folder), "format": form, "dtype": dtype}
+        export.run(serving_options.ExportSavedModelOptions(**options))
+    names = ("saved_model.pb", "model.*", "variables/*")
+    paths = [path for name in names for path in folder.glob(name)]
+    megabytes = sum(path.stat().st_size for path in paths) / 1e6
+    print(json.dumps({"megabytes": f"{megabytes:.1f}"}))
 
 
 def measure(settings):
-    """Prints the size of a model's files, its score and its speeds."""
+    """Prints the score, the differences and the speeds of a model."""
     inputs, score = DATA[settings["task"]](settings["file"], settings["num_texts"])
     predict = predictor_of(settings)
-    turn = {"score": float(score(predict(inputs))), "speeds": []}
-    for _ in range(3):
-        started = time.perf_counter()
-        predict(inputs)
-        turn["speeds"].append(len(inputs) / (time.perf_counter() - started))
-    folder = pathlib.Path(settings["export_dir"])
-    names = ("saved_model.pb", "model.*", "variables/*")
-    paths = [path for name in names for path in folder.glob(name)]
-    print(json.dumps(turn | {"bytes": sum(path.stat().st_size for path in paths)}))
+    answers = predict(inputs)
+    if settings["title"] == PYTHON:
+        np.save(settings["expected_file"], answers)
+    alone = np.concatenate([predict([one]) for one in inputs[:NUM_ALONE]])
+    differences = [
+        difference(answers, np.load(settings["expected_file"])),
+        difference(alone, answers[: len(alone)]),
+    ]
+    passes = range(settings["num_passes"])
+    speeds = [len(inputs) / report.seconds_of(predict, inputs) for _ in passes]
+    figures = {"score": f"{score(answers):.3f}", "differences": "; ".join(differences)}
+    print(json.dumps({**figures, "speeds": speeds}))
+
+
+def difference(answers, others):
+    """Returns the share of different answers, or vectors' least and median cosine."""
+    if answers.ndim == 1:
+        return f"{np.mean(answers != others):.2%}"
+    cosines = np.sum(answers * others, axis=1)  # Of length 1.
+    return f"{np.min(cosines):.4f}, {np.median(cosines):.4f}"
 
 
 def predictor_of(settings):
-    """Returns the function from inputs to answers that computes with an export."""
+    """Returns the function from inputs to an array of answers, computed by a kind."""
     import bert_tf
 
     form, _, precision = KINDS[settings["title"]]
-    compute = RUNTIMES[form](settings["export_dir"], precision)
+    predictor = bert_tf.load(settings["run"], **options_of(settings["run"]))
+    if form in RUNTIMES:
+        compute = RUNTIMES[form](settings["export_dir"], precision)
 
-    def outputs(features):
-        values = compute({n: np.asarray(x, np.int32) for n, x in features.items()})
-        return values.get("logits", values.get("embedding", values))
+        def outputs(features):
+            # An encoder that is not exported needs no segments.
+            features = {"segment_ids": 0 * features["input_ids"], **features}
+            values = compute({n: np.asarray(x, np.int32) for n, x in features.items()})
+            return values.get("logits", values.get("embedding", values))
 
-    source = source_of(settings)
-    predictor = bert_tf.load(
-        settings["run"],
-        head=source.get("head"),
-        max_seq_length=source.get("max_seq_length"),
-    )
-    if settings["task"] != "sts":
-        predictor.apply = outputs
-        return predictor.predict
+        predictor._compiled = lambda *_: outputs
+    key = TASKS[settings["task"]][1]
 
-    def embed(pairs):
-        texts = [text for pair in pairs for text in pair]
-        features = bert_tf.pack(
-            predictor.tokenizer, texts, max_seq_length=MAX_SEQ_LENGTH
-        )
-        vectors = predictor._applied(outputs, features)
-        return vectors.reshape(len(pairs), 2, -1)
+    def predict(inputs):
+        answers = [answer[key] for answer in predictor.predict(inputs)]
+        return np.concatenate(answers) if key == "tags" else np.asarray(answers)
 
-    return embed
+    return predict
 
 
 def saved_model(path, _):
@@ -263,29 +276,36 @@ def classes(columns, label_column):
 
     def read(path, num_texts):
         rows = table(path)[:num_texts]
-
-        def score(answers):
-            pairs = zip(answers, rows, strict=True)
-            return statistics.mean(a["label"] == row[label_column] for a, row in pairs)
-
+        gold = [row[label_column] for row in rows]
         texts = [tuple(row[name] for name in columns) for row in rows]
-        return ([text for (text,) in texts] if len(columns) == 1 else texts), score
+        texts = [text for (text,) in texts] if len(columns) == 1 else texts
+        return texts, lambda labels: np.mean(labels == gold)
 
     return read
 
 
+def names(path, num_texts):
+    """Returns the words of sentences in a column file, and their tags' accuracy."""
+    from bert_tf.tasks.token_classification import examples
+
+    columns = examples.resolved_columns(path, examples.Columns())
+    sentences = examples.read_sentences(path, columns)[:num_texts]
+    gold = [tag for sentence in sentences for tag in sentence.tags]
+    return [one.words for one in sentences], lambda tags: np.mean(tags == gold)
+
+
 def sts(path, num_texts):
-    """Returns pairs of STS-B, and the correlation of their cosines."""
+    """Returns the texts of STS-B's pairs, and the correlation of their cosines."""
     from scipy import stats
 
     rows = table(path)[:num_texts]
     gold = [float(row["score"]) for row in rows]
 
     def score(vectors):
-        cosines = np.sum(vectors[:, 0] * vectors[:, 1], axis=1)  # Of length 1.
+        cosines = np.sum(vectors[::2] * vectors[1::2], axis=1)  # Of length 1.
         return stats.spearmanr(cosines, gold).statistic
 
-    return [(row["sentence1"], row["sentence2"]) for row in rows], score
+    return [row[name] for row in rows for name in ("sentence1", "sentence2")], score
 
 
 def squad(path, num_texts):
@@ -297,10 +317,7 @@ def squad(path, num_texts):
 
     def best_f1(question, answer):
         texts = [truth.text for truth in question.answers]
-        return max(
-            scores.word_f1(text, answer["answer"], empty_is_word=False)
-            for text in texts
-        )
+        return max(scores.word_f1(text, answer, empty_is_word=False) for text in texts)
 
     def score(answers):
         return statistics.mean(map(best_f1, questions, answers))
@@ -317,6 +334,7 @@ def table(path):
 DATA = {
     "mrpc": classes(("#1 String", "#2 String"), "Quality"),
     "sst": classes(("sentence",), "label"),
+    "names": names,
     "sts": sts,
     "squad": squad,
 }

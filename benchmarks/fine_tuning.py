@@ -17,7 +17,6 @@ import os
 import pathlib
 import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -127,21 +126,11 @@ def run(kind, library, seed, args, work_dir):
         shutil.rmtree(folder, ignore_errors=True)
     python = sys.executable if library == OURS else report.peers_python()
     # TorchInductor's folder is empty, so that every run includes compiling.
-    env = {**os.environ, **report.environment(), **report.KEEPS_MEMORY}
+    env = report.KEEPS_MEMORY | {"TORCHINDUCTOR_CACHE_DIR": str(programs)}
     started = time.perf_counter()
-    answer = subprocess.run(
-        report.command_of_peer(__file__, peer, settings, python),
-        env=env | {"TORCHINDUCTOR_CACHE_DIR": str(programs)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    seconds = time.perf_counter() - started
-    if answer.returncode:
-        raise RuntimeError(f"{name} failed: {answer.stderr[-2000:]}")
-    result = json.loads(answer.stdout.strip().split("\n")[-1])
-    result |= {"seconds": seconds, "settings": settings}
-    print(f"{name}: {seconds:.1f} s, accuracy {result['accuracy']:.3f}", flush=True)
+    result = report.result_of_peer(__file__, peer, settings, python=python, env=env)
+    result |= {"seconds": time.perf_counter() - started, "settings": settings}
+    print(f"{name}: {result}", flush=True)
     result_file.write_text(json.dumps(result), encoding="utf-8")
     return result
 

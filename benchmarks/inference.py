@@ -16,7 +16,6 @@ import random
 import statistics
 import sys
 import tempfile
-import time
 
 import numpy as np
 import report
@@ -157,14 +156,8 @@ def serve(task, embed, *packages):
     np.save(task["vectors_file"], np.asarray(embed(texts), np.float32))
 
     def measure():
-        started = time.perf_counter()
-        embed(texts)
-        seconds = time.perf_counter() - started
-        single = []
-        for text in texts[:NUM_SINGLE]:
-            started = time.perf_counter()
-            embed([text])
-            single.append(time.perf_counter() - started)
+        seconds = report.seconds_of(embed, texts)
+        single = [report.seconds_of(embed, [text]) for text in texts[:NUM_SINGLE]]
         return {"seconds": seconds, "one_ms": 1000 * statistics.median(single)}
 
     report.serve(measure, versions=report.versions(*packages))

@@ -122,12 +122,10 @@ class Task:
         return min(seconds, key=seconds.get), seconds
 
     def write(self, **result):
-        """Writes the result of a peer."""
+        """Prints the result of a peer."""
         steps_per_second = result["steps"] / result["seconds"]
         result["rows_per_second"] = steps_per_second * self.batch_size
-        path = os.path.join(self.output_dir, "result.json")
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump(result, file, indent=2)
+        print(json.dumps(result))
 
 
 class Clock:
@@ -160,7 +158,7 @@ def write_arrays(task):
     arrays = {"train_ids": ids.astype(np.uint16)}  # 16 bits are enough for every id.
     arrays |= {f"heldout_{name}": heldout[name] for name in (*names, *masked)}
     np.savez(task["arrays"], **arrays)
-    print(f"{len(ids)} training rows, {len(heldout['input_ids'])} held-out rows")
+    print(json.dumps({"rows": len(ids), "heldout": len(heldout["input_ids"])}))
 
 
 def columns(path, max_rows=None):

@@ -30,6 +30,7 @@ import sys
 
 import learning_peers
 import report
+import training_step
 
 PEERS = ("bert_tf", "hugging_face")
 # Columns of the table, in order.
@@ -139,9 +140,15 @@ def prepare(given):
         "vocab_size": len(vocabulary),
         "mask_id": vocabulary.index("[MASK]"),
         "special_ids": [vocabulary.index(token) for token in ("[CLS]", "[SEP]")],
-        "config": config(given, len(vocabulary)),
+        "config": training_step.config_of(
+            given.num_hidden_layers,
+            given.hidden_size,
+            vocab_size=len(vocabulary),
+            dropout=given.dropout,
+            positions=given.max_seq_length,
+        ),
     }
-    run_process(sys.executable, "arrays", task)
+    print(run_process(sys.executable, "arrays", task))
     return task
 
 
@@ -150,23 +157,6 @@ def create(text, records, *flags):
     tool = report.ROOT / "tools" / "create_pretraining_data.py"
     command = [sys.executable, tool, text, f"--output_file={records}", *flags]
     subprocess.run(command, check=True)
-
-
-def config(given, vocab_size):
-    """Returns the content of bert_config.json."""
-    return {
-        "vocab_size": vocab_size,
-        "hidden_size": given.hidden_size,
-        "num_hidden_layers": given.num_hidden_layers,
-        "num_attention_heads": max(1, given.hidden_size // 64),
-        "intermediate_size": 4 * given.hidden_size,
-        "hidden_act": "gelu",
-        "hidden_dropout_prob": given.dropout,
-        "attention_probs_dropout_prob": given.dropout,
-        "max_position_embeddings": given.max_seq_length,
-        "type_vocab_size": 2,
-        "initializer_range": 0.02,
-    }
 
 
 def run_peer(given, task, peer, rate, seed):
@@ -186,9 +176,7 @@ def run_peer(given, task, peer, rate, seed):
     os.makedirs(run_dir, exist_ok=True)
     python = given.hugging_face_python if peer == "hugging_face" else sys.executable
     before = os.getloadavg()[0]
-    run_process(python, peer, task | {"output_dir": run_dir})
-    with open(os.path.join(run_dir, "result.json"), encoding="utf-8") as file:
-        result = json.load(file)
+    result = run_process(python, peer, task | {"output_dir": run_dir})
     result |= {
         "peer": peer,
         "learning_rate": rate,
@@ -203,10 +191,9 @@ def run_peer(given, task, peer, rate, seed):
 
 
 def run_process(python, peer, task):
-    """Runs a peer of `learning_peers.py` until it ends."""
-    command = report.command_of_peer(learning_peers.__file__, peer, task, python)
-    env = {**os.environ, **report.environment(), **report.KEEPS_MEMORY}
-    subprocess.run(command, check=True, env=env)
+    """Returns the result of a peer of `learning_peers.py`."""
+    script, env = learning_peers.__file__, report.KEEPS_MEMORY
+    return report.result_of_peer(script, peer, task, python=python, env=env)
 
 
 def table(given, runs):

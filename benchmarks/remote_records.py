@@ -31,6 +31,11 @@ from tests.data import store_double
 BATCH_SIZE = 256
 SEQ_LENGTH = 128
 ROWS_PER_WRITE = 1 << 14
+TITLES = [
+    *("hosts", "--shuffle_buffer_size", "examples per second", "first batch, s"),
+    *("opening, s", "requests per batch, all hosts"),
+    "peak memory in each half of the batches, MB",
+]
 
 
 def arguments():
@@ -63,7 +68,7 @@ def create(path, num_records):
 
 
 def read(store, hosts, window, options):
-    """Returns one line of the table."""
+    """Returns one row of the table."""
     size = BATCH_SIZE // hosts
     opened = time.perf_counter()
     sources = [
@@ -95,12 +100,11 @@ def read(store, hosts, window, options):
     taken = max(times[-1] for times in seconds)
     requests = len(store.requests) - before
     half = len(memory) // 2
-    return (
-        f"| {hosts} | {window} | {options.num_batches * BATCH_SIZE / taken:,.0f} "
-        f"| {max(times[0] for times in seconds):.2f} s | {opening:.2f} s "
-        f"| {requests / options.num_batches:.2f} "
-        f"| {max(memory[:half]):,.0f} MB, {max(memory[half:]):,.0f} MB |"
-    )
+    return [
+        *(hosts, window, f"{options.num_batches * BATCH_SIZE / taken:,.0f}"),
+        *(max(times[0] for times in seconds), opening, requests / options.num_batches),
+        f"{max(memory[:half]):,.0f}, {max(memory[half:]):,.0f}",
+    ]
 
 
 def resident_mb():
@@ -121,15 +125,11 @@ def main():
             f"Python {platform.python_version()}, TensorFlow {tf.__version__}, "
             f"{report.num_cores()} cores, load {os.getloadavg()[0]:.1f}; "
             f"{options.num_records:,} records, {size / 1e6:,.0f} MB; "
-            f"{options.seconds * 1e3:.0f} ms per request\n\n"
-            "| hosts | --shuffle_buffer_size | examples per second | first batch "
-            "| opening | requests per batch, all hosts "
-            "| peak memory in each half of the batches |\n"
-            "|---|---|---|---|---|---|---|"
+            f"{options.seconds * 1e3:.0f} ms per request\n"
         )
-        for hosts in (1, 8):
-            for window in (0, 1):
-                print(read(store, hosts, window, options), flush=True)
+        cases = [(hosts, window) for hosts in (1, 8) for window in (0, 1)]
+        rows = [read(store, hosts, window, options) for hosts, window in cases]
+        print(report.table(TITLES, rows))
 
 
 if __name__ == "__main__":

@@ -33,6 +33,7 @@ import shlex
 import statistics
 import subprocess
 import sys
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 RESULTS_FILE = ROOT / "benchmarks" / "RESULTS.md"
@@ -82,6 +83,14 @@ def run(main, **peers):
 def command_of_peer(script, name, task, python=sys.executable):
     """Returns the command that starts a script as the peer `name`; see `run`."""
     return [str(python), str(script), "peer", name, json.dumps(task)]
+
+
+def result_of_peer(script, name, task, *, python=sys.executable, env=None):
+    """Runs a script as the peer `name` to its end; returns the JSON that it prints."""
+    command = command_of_peer(script, name, task, python)
+    env = {**os.environ, **environment(), **(env or {})}
+    done = subprocess.run(command, env=env, stdout=subprocess.PIPE, check=True)
+    return json.loads(done.stdout.strip().split(b"\n")[-1])
 
 
 def start(script, name, task, *, python=sys.executable, env=None):
@@ -210,6 +219,13 @@ def num_cores():
     if hasattr(os, "sched_getaffinity"):  # Linux.
         return len(os.sched_getaffinity(0))
     return os.cpu_count()
+
+
+def seconds_of(function, *arguments):
+    """Returns the seconds that a call takes."""
+    started = time.perf_counter()
+    function(*arguments)
+    return time.perf_counter() - started
 
 
 def versions(*packages):

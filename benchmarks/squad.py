@@ -91,11 +91,9 @@ def serve(make_windows, find_answers, *packages):
     def measure():
         started = time.perf_counter()
         num_windows = make_windows()
-        read = time.perf_counter()
-        find_answers()
         return {
-            "features_seconds": read - started,
-            "answers_seconds": time.perf_counter() - read,
+            "features_seconds": time.perf_counter() - started,
+            "answers_seconds": report.seconds_of(find_answers),
             "num_windows": num_windows,
         }
 

@@ -13,7 +13,6 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
 
 import report
 
@@ -89,12 +88,10 @@ def serve(task, tokenize, ids_of, *packages):
         json.dumps(ids_of(tokenize())), encoding="utf-8"
     )
 
-    def measure_once():
-        started = time.perf_counter()
-        tokenize()
-        return {"seconds": time.perf_counter() - started}
-
-    report.serve(measure_once, versions=report.versions(*packages))
+    report.serve(
+        lambda: {"seconds": report.seconds_of(tokenize)},
+        versions=report.versions(*packages),
+    )
 
 
 def read_lines(task):

@@ -8,7 +8,6 @@ minute of processor time or more:
 Needs JAX and libtpu: pip install -e '.[tpu-compile]'.
 """
 
-import argparse
 import itertools
 
 import gpu
@@ -30,7 +29,7 @@ COLUMNS = [
 
 def arguments():
     """Returns the parsed command line."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = report.argument_parser(__doc__)
     add = parser.add_argument
     add("--slices", nargs="+", default=list(tpu_step.SLICES))
     add("--models", nargs="+", default=list(MODELS))

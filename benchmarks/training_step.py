@@ -20,10 +20,9 @@ import report
 
 STARTED = time.time()  # The first step of a peer includes its imports from here on.
 BATCHES = {"base": (8, 128, 20), "mini": (32, 128, 20)}  # Rows, pieces, masked pieces.
-WIDTHS = {"base": (12, 768, 12), "mini": (4, 256, 4)}  # Layers, width, heads.
+WIDTHS = {"base": (12, 768), "mini": (4, 256)}  # Layers, width.
 VOCAB_SIZE = 30522
 LEARNING_RATE = 1e-4
-DROPOUT = 0.1
 # A measurement takes this many steps, about two seconds.
 STEPS = {"base": 2, "mini": 4}
 BOUND = "matrix products alone"
@@ -102,19 +101,18 @@ def measure(size, dtype, count):
     )
 
 
-def config_of(size):
+def config_of(layers, width, *, vocab_size=VOCAB_SIZE, dropout=0.1, positions=512):
     """Returns the content of bert_config.json."""
-    layers, width, heads = WIDTHS[size]
     return {
-        "vocab_size": VOCAB_SIZE,
+        "vocab_size": vocab_size,
         "hidden_size": width,
         "num_hidden_layers": layers,
-        "num_attention_heads": heads,
+        "num_attention_heads": max(1, width // 64),
         "intermediate_size": 4 * width,
         "hidden_act": "gelu",
-        "hidden_dropout_prob": DROPOUT,
-        "attention_probs_dropout_prob": DROPOUT,
-        "max_position_embeddings": 512,
+        "hidden_dropout_prob": dropout,
+        "attention_probs_dropout_prob": dropout,
+        "max_position_embeddings": positions,
         "type_vocab_size": 2,
         "initializer_range": 0.02,
     }
@@ -174,7 +172,7 @@ def serve_bert_tf(task):
     from bert_tf.training import steps
 
     dtype = {"bfloat16": "mixed_bfloat16"}.get(task["dtype"], task["dtype"])
-    config = bert_tf.BertConfig.from_dict(config_of(task["size"]))
+    config = bert_tf.BertConfig.from_dict(config_of(*WIDTHS[task["size"]]))
     strategy = tf.distribute.OneDeviceStrategy("/cpu:0")
     with strategy.scope():
         model = bert_tf.BertPretrainer(config, dtype=dtype)
@@ -212,7 +210,7 @@ def serve_hugging_face(task):
     torch.manual_seed(12345)
     # The release's GELU, as one fused operation; "gelu_new" takes several.
     activation = {"hidden_act": "gelu_pytorch_tanh"}
-    config = transformers.BertConfig(**config_of(task["size"]) | activation)
+    config = transformers.BertConfig(**config_of(*WIDTHS[task["size"]]) | activation)
     model = transformers.BertForPreTraining(config)
     model.train()
     optimizer = torch_optimizer(model, LEARNING_RATE)
@@ -271,7 +269,7 @@ def serve_keras_hub(task):
     import tensorflow as tf
 
     dtype = {"bfloat16": "mixed_bfloat16"}.get(task["dtype"], task["dtype"])
-    model = keras_hub_model(config_of(task["size"]), dtype)
+    model = keras_hub_model(config_of(*WIDTHS[task["size"]]), dtype)
     model.compile(
         optimizer=keras_optimizer(LEARNING_RATE),
         loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
@@ -364,7 +362,8 @@ def product_operands(task):
     import tensorflow as tf
 
     rows, length, masked = BATCHES[task["size"]]
-    layers, width, heads = WIDTHS[task["size"]]
+    layers, width = WIDTHS[task["size"]]
+    heads = width // 64
     dtype = tf.dtypes.as_dtype(task["dtype"])
     last = masked + 1 if task["mode"] == "read" else length  # Positions, last layer.
 

@@ -99,7 +99,8 @@ class ExportSavedModelOptions(kinds.CompletionOptions):
         "faster on processors that support them; weights and answers stay in float32. "
         "Every call casts the weights, so short requests can be slower in bfloat16. "
         "For the other formats: data type of the stored weights. float16 (not onnx) "
-        "halves the file, int8 divides it by four.",
+        "halves the file, int8 divides it by four; with onnx and int8, an answer also "
+        "depends on the other rows of its batch.",
         group="advanced",
     )
 
