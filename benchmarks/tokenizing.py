@@ -47,7 +47,7 @@ def learned_vocabulary(folder):
     """Learns a vocabulary from the sample with the tool. Returns its path."""
     path = str(pathlib.Path(folder, "vocab.txt"))
     tool = [sys.executable, "-m", "tools.build_vocabulary"]
-    flags = [f"--input_file={report.SAMPLE}", f"--output_file={path}"]
+    flags = [f"--input_file={report.SAMPLE}", f"--vocab_file={path}"]
     subprocess.run([*tool, *flags, "--vocab_size=2000"], check=True, cwd=report.ROOT)
     return path
 
