@@ -38,6 +38,7 @@ if TYPE_CHECKING:  # What editors and type checkers read.
     from bert_tf.modeling.multiple_choice import (
         BertMultipleChoice as BertMultipleChoice,
     )
+    from bert_tf.modeling.pooling import Pooling as Pooling
     from bert_tf.modeling.pretrainer import BertPretrainer as BertPretrainer
     from bert_tf.modeling.rankers import BertBiEncoder as BertBiEncoder
     from bert_tf.modeling.rankers import BertCrossEncoder as BertCrossEncoder
@@ -85,6 +86,7 @@ _MODULE_OF = {
     "BertTokenClassifier": "bert_tf.modeling.token_classifier",
     "FullTokenizer": "bert_tf.preprocessing.tokenizer",
     "InGraphTokenizer": "bert_tf.tokenization.in_graph",
+    "Pooling": "bert_tf.modeling.pooling",
     "ProgressBar": "bert_tf.progress",
     "TextPreprocessor": "bert_tf.preprocessing.text_preprocessor",
     "Vocabulary": "bert_tf.tokenization.vocabulary",

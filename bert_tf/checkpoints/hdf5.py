@@ -5,6 +5,7 @@ written out by the next conversion.
 """
 
 import contextlib
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,6 +13,8 @@ import h5py
 
 from bert_tf import files
 from bert_tf.checkpoints import companion_files
+
+_MAX_OBJECTS = 100_000  # A BERT of 1,000 layers has fewer.
 
 
 @contextlib.contextmanager
@@ -24,7 +27,8 @@ def opened(path: str, local: str | None = None) -> Iterator[Any]:
 
     Raises:
         OSError: there is no such file.
-        ValueError: it is damaged, or a value is in another file.
+        ValueError: it is damaged, a value is in another file, or there are too many
+            objects.
     """
     with contextlib.ExitStack() as stack:
         if local is None:
@@ -55,8 +59,14 @@ def data_sets(weights: Any) -> dict[str, Any]:
 
 def _check_stored(weights: Any, path: str) -> None:
     """Refuses links, virtual datasets and external storage."""
+    counter = itertools.count(1)
 
     def visit(name: str, node: Any) -> None:
+        if next(counter) > _MAX_OBJECTS:
+            raise ValueError(
+                f"{path} has more than {_MAX_OBJECTS:,} objects; expected the weights "
+                "of a BERT."
+            )
         refers = False
         if isinstance(node, h5py.Dataset):
             refers = node.is_virtual or bool(node.external)

@@ -179,6 +179,8 @@ def load_source(model: Any, source: source_module.Source) -> LoadReport:
     """
     report = assign(model, source)
     model.is_pretrained = True
+    if source.head.labels and checkpoint_heads.OUTPUT_WEIGHTS not in report.missing:
+        model.label_names = source.head.labels
     logger.info("%s", dataclasses.replace(report, differences=()))
     for sentence in source.notes:
         logger.info("%s: %s", report.path, sentence)

@@ -120,6 +120,7 @@ class Embeddings(keras.layers.Layer):
         Args:
             features: `input_ids`, and optionally `segment_ids` (default: 0) and
                 `position_ids` (default: 0 to S - 1 in every row), int32 [B, S].
+                `inputs_embeds`, float [B, S, H], replaces the lookup of words.
             dropout_keys: see `BertModel.call`.
             k: the kernels.
 
@@ -131,7 +132,10 @@ class Embeddings(keras.layers.Layer):
         if isinstance(length, int):  # A static length.
             config.check_sequence_length(length)
         input_ids = ops.reshape(features["input_ids"], (-1,))  # [B * S]
-        words = numerics.lookup(self.word_embeddings, input_ids)  # [B * S, H]
+        words = features.get(input_features.EMBEDDINGS)
+        if words is None:
+            words = numerics.lookup(self.word_embeddings, input_ids)  # [B * S, H]
+        words = ops.reshape(words, (-1, width))
         segment_ids = features.get("segment_ids", ops.zeros_like(input_ids))
         # For a table of two rows a product is faster than a gather, especially on TPUs.
         is_segment = ops.one_hot(

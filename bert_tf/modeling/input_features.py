@@ -1,6 +1,6 @@
 """The features that models take: their names, and what is checked in every call.
 
-Shape letters: B batch, S sequence.
+Shape letters: B batch, S sequence, H hidden.
 """
 
 from collections.abc import Mapping
@@ -23,6 +23,8 @@ ALIASES = {
     "token_type_ids": "segment_ids",
     "token_ids": "input_ids",
 }
+# Hugging Face's name of vectors [B, S, H] in place of those of the words.
+EMBEDDINGS = "inputs_embeds"
 # The queries of a retrieval batch have the same names with this prefix.
 QUERY_PREFIX = "query_"
 # Features that losses, metrics and heads read. Every model accepts all of them,
@@ -58,7 +60,8 @@ def checked(
 
     Args:
         features: what the model was called with; a tensor alone is `input_ids`. Masks
-            may be of any dtype: a position counts if it is not 0.
+            may be of any dtype: a position counts if it is not 0. `inputs_embeds`,
+            float [B, S, H], replaces the vectors of the words.
         known: features that the model reads, besides those of tasks.
         model: name of the model's class, for errors.
 
@@ -76,7 +79,7 @@ def checked(
         ours = prefix + suffix
         if ours in columns:
             raise ValueError(f"{ours} has two names, also {name}; pass it once.")
-        if ours not in (*known, *OF_TASKS):
+        if ours not in (*known, *OF_TASKS, EMBEDDINGS):
             raise ValueError(
                 f"{model} does not know the input {name}; expected some of "
                 f"{', '.join(known)}, or the names {', '.join(ALIASES)} of other "
@@ -86,8 +89,11 @@ def checked(
             check_integers(ours, column)
         if suffix == "input_mask":
             column = ops.not_equal(column, 0)
-        is_cast = suffix in SEQUENCE or is_building()
+        is_cast = suffix in SEQUENCE or (is_building() and ours != EMBEDDINGS)
         columns[ours] = ops.cast(column, "int32") if is_cast else column
+    if EMBEDDINGS in columns:
+        zeros = ops.zeros_like(columns[EMBEDDINGS][..., 0], "int32")
+        columns.setdefault("input_ids", zeros)
     if "input_ids" not in columns:
         raise ValueError(
             f"{model} needs input_ids, got {', '.join(columns) or 'no features'}."

@@ -3,6 +3,9 @@
 Shape letters: B batch, S sequence, H hidden.
 """
 
+from typing import Any
+
+import keras
 from keras import ops
 
 from bert_tf.modeling import config as config_module
@@ -10,6 +13,49 @@ from bert_tf.modeling import numerics
 
 # Shorter vectors count as zero and are not scaled to length 1.
 _SMALLEST_LENGTH = 1e-12
+
+
+@keras.saving.register_keras_serializable("bert_tf")
+class Pooling(keras.layers.Layer):
+    """Makes one vector per text of the vectors of its pieces; see `pool`.
+
+    Args:
+        kind: that of `pool`.
+        normalize: whether the vectors get the length 1.
+        **kwargs: `name` and so on, as for every Keras layer.
+
+    Example:
+        vectors = bert_tf.Pooling("mean")(encoder(features), features["input_mask"])
+    """
+
+    def __init__(self, kind: str = "mean", *, normalize: bool = False, **kwargs: Any):
+        super().__init__(**kwargs)
+        _check_known(kind)
+        self.kind = kind
+        self.normalize = normalize
+        self.built = True  # There are no weights.
+
+    def call(
+        self, outputs: numerics.Features, input_mask: numerics.Tensor
+    ) -> numerics.Tensor:
+        """Returns float32 [B, H] for the outputs of a `BertModel`."""
+        vectors = pool(outputs, input_mask, self.kind)
+        return normalize(vectors) if self.normalize else vectors
+
+    def compute_output_spec(self, outputs: Any, input_mask: Any) -> keras.KerasTensor:
+        """Returns the shape and dtype of the vectors."""
+        batch, _, width = outputs["sequence_output"].shape
+        return keras.KerasTensor((batch, width), "float32")
+
+    def compute_output_shape(self, outputs_shape: Any, input_mask_shape: Any) -> Any:
+        """Returns (B, H)."""
+        batch, _, width = outputs_shape["sequence_output"]
+        return (batch, width)
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the constructor's arguments, as plain values."""
+        arguments = {"kind": self.kind, "normalize": self.normalize}
+        return {**super().get_config(), **arguments}
 
 
 def pool(

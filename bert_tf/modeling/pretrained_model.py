@@ -41,6 +41,8 @@ class PretrainedModel(keras_model.KerasModel):
     num_exported_axes = 2
     # Whether weights of a checkpoint were loaded.
     is_pretrained = False
+    # Names of the classes, if the head is that of a checkpoint with names.
+    label_names: tuple[str, ...] = ()
     _has_default_optimizer = False
     _has_lora = False
 
@@ -200,6 +202,11 @@ class PretrainedModel(keras_model.KerasModel):
             texts = tuple(texts[name] for name in _TEXTS if name in texts)
             texts = texts if len(texts) > 1 else texts[0]
         texts = [texts] if isinstance(texts, str) else texts
+        shape: tuple[int, ...] = (-1,)
+        if self.num_exported_axes == 3:  # Contexts [B] and their choices [B, C].
+            contexts, choices = (np.asarray(one, object) for one in texts)
+            texts = np.repeat(contexts, choices.shape[-1]), choices.ravel()
+            shape = choices.shape
         are_pairs = isinstance(texts, tuple) and len(texts) == 2
         are_pairs |= getattr(texts, "shape", ())[1:] == (2,)  # May be symbolic.
         if are_pairs and self.config.type_vocab_size < 2:
@@ -208,7 +215,9 @@ class PretrainedModel(keras_model.KerasModel):
                 "single texts, got pairs."
             )
         features = {
-            name: column.numpy() if hasattr(column, "numpy") else column
+            name: column.numpy().reshape(*shape, column.shape[-1])
+            if hasattr(column, "numpy")
+            else column
             for name, column in self.preprocessor(texts).items()
         }
         self._check_rows(features)
@@ -297,10 +306,15 @@ class PretrainedModel(keras_model.KerasModel):
     def _numbers(self, labels):
         """Returns labels as Keras takes them, which has a list for several outputs."""
         if _is_text(labels):
-            raise ValueError(
-                "y has names of classes; pass their numbers, such as "
-                "[names.index(label) for label in labels]."
-            )
+            names = [str(name) for name in np.asarray(labels, object)]
+            known = self.label_names if self.label_features == ("label_ids",) else ()
+            if not set(names) <= set(known):
+                raise ValueError(
+                    "y has names of classes, of which this model knows "
+                    f"{', '.join(known) or 'none'}; pass their numbers, such as "
+                    "[names.index(label) for label in labels]."
+                )
+            return np.array([known.index(name) for name in names])
         is_list = isinstance(labels, list)
         is_list = is_list and not any(hasattr(column, "shape") for column in labels)
         return np.asarray(labels) if is_list else labels
@@ -311,7 +325,8 @@ class PretrainedModel(keras_model.KerasModel):
         Args:
             x: features, ids, or texts: a list, an array or a column of a data frame; a
                 tuple of two of these are pairs.
-            y: labels; classes are numbers.
+            y: labels; classes are numbers, or the names that the head of a checkpoint
+                gives them.
             *args, **kwargs: those of `keras.Model.fit`; pass `class_weight` by name.
 
         Raises:

@@ -15,6 +15,7 @@ SPECIAL_TOKENS = (PAD, UNK, CLS, SEP, MASK)
 # id 0, regardless of its piece.
 _REQUIRED = (UNK, CLS, SEP)
 # Far above those of the largest models, which have 500,000 pieces in 10 MB.
+_MAX_TOKENS = 2_000_000
 _MAX_BYTES = 100_000_000
 
 
@@ -124,6 +125,8 @@ def _check_size(path):
     """Refuses a local file that is no vocabulary before it fills the memory."""
     if files.is_remote(path) or not os.path.exists(path) or os.path.isdir(path):
         return  # Opening it raises an error about it.
+    if not os.path.isfile(path):
+        raise ValueError(f"{path} is a device or a pipe; expected a text file.")
     if os.path.getsize(path) > _MAX_BYTES:
         raise ValueError(
             f"{path} has {os.path.getsize(path):,} bytes, too many for a vocabulary; "
@@ -135,6 +138,12 @@ def _read_tokens(path):
     _check_size(path)
     with files.open_file(path, "rb") as file:
         content = file.read().removeprefix(b"\xef\xbb\xbf")
+    num_lines = content.count(b"\n")
+    if num_lines > _MAX_TOKENS:
+        raise ValueError(
+            f"{path} has {num_lines:,} lines, too many for a vocabulary; expected one "
+            f"token per line, at most {_MAX_TOKENS:,}."
+        )
     lines = content.split(b"\n")
     if lines[-1] == b"":
         del lines[-1]

@@ -1,5 +1,6 @@
 """One vector per text from the vectors of its pieces."""
 
+import keras
 import numpy as np
 import pytest
 from keras import ops
@@ -29,6 +30,20 @@ def test_a_text_becomes_one_vector(kind, expected, dtype):
     pooled = pooling_module.pool(outputs, ops.array(MASK, "int32"), kind)
     assert ops.dtype(pooled) == "float32"
     np.testing.assert_array_equal(pooled, expected)
+    layer = pooling_module.Pooling(kind, dtype=dtype)
+    layer = pooling_module.Pooling.from_config(layer.get_config())
+    np.testing.assert_array_equal(layer(outputs, ops.array(MASK)), expected)
+
+
+def test_pooling_is_a_layer_of_symbolic_outputs():
+    outputs = {"sequence_output": keras.KerasTensor((None, 3, 2), "float16")}
+    layer = pooling_module.Pooling("mean", normalize=True)
+    pooled = layer(outputs, keras.KerasTensor((None, 3), "int32"))
+    assert (pooled.shape, pooled.dtype) == ((None, 2), "float32")
+    shape = {"sequence_output": (None, 3, 2)}
+    assert layer.compute_output_shape(shape, (None, 3)) == (None, 2)
+    vectors = layer({"sequence_output": ops.array(VECTORS)}, ops.array(MASK))
+    np.testing.assert_allclose(ops.norm(vectors, axis=-1), 1.0, rtol=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["mean", "max"])

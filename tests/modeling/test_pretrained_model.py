@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 
 import bert_tf
+from bert_tf.modeling import input_features
 from tests.modeling import small_config
 
 CONFIG = small_config.create(num_hidden_layers=2, initializer_range=0.5)
@@ -42,6 +43,18 @@ def test_a_mask_that_is_not_0_means_a_real_piece(model, real):
     mask = tf.constant(np.where(MASK, real, 0 * real))
     features = {**FEATURES, "input_mask": mask}
     np.testing.assert_array_equal(vectors(model, features), vectors(model, FEATURES))
+
+
+def test_vectors_may_replace_those_of_the_words(model):
+    table = np.asarray(model.embeddings.word_embeddings)
+    without_ids = {"input_mask": MASK, "segment_ids": SEGMENTS}
+    embeds = tf.Variable(table[IDS])
+    with tf.GradientTape() as tape:
+        outputs = model({**without_ids, input_features.EMBEDDINGS: embeds})
+        loss = tf.reduce_sum(outputs["pooled_output"] ** 2)
+    expected = vectors(model, FEATURES)
+    np.testing.assert_allclose(outputs["sequence_output"], expected, atol=1e-5)
+    assert np.any(tape.gradient(loss, embeds))
 
 
 @pytest.mark.parametrize(
@@ -217,8 +230,11 @@ def test_a_model_trains_on_texts():
         probabilities = model.predict(one, verbose=0)["probabilities"]
         np.testing.assert_allclose(probabilities, expected, rtol=1e-5)
     assert model.predict(TEXTS[0], verbose=0)["logits"].shape == (1, 2)
-    with pytest.raises(ValueError, match="names of classes; pass their numbers"):
+    with pytest.raises(ValueError, match=r"names of classes, of which .* knows none"):
         model.fit(TEXTS, ["good", "bad"])
+    model.label_names = ("bad", "good")  # As those of a checkpoint.
+    loss = model.evaluate(TEXTS, labels, verbose=0)
+    assert model.evaluate(TEXTS, ["good", "bad"], verbose=0) == loss
 
 
 @pytest.mark.slow
@@ -240,6 +256,16 @@ def test_exports_take_texts(tmp_path):
     ]
     expected = model((TEXTS, TEXTS))["probabilities"]
     np.testing.assert_allclose(probabilities, expected, rtol=1e-5)
+
+
+@pytest.mark.slow
+def test_each_context_has_several_choices():
+    model = with_preprocessor("BertMultipleChoice")
+    choices = [["mat", "cat"], ["the", "sat mat"]]
+    logits = model.predict((TEXTS, choices), verbose=0)["logits"]
+    swapped = model.predict((TEXTS, np.fliplr(choices)), verbose=0)["logits"]
+    np.testing.assert_allclose(swapped[:, ::-1], logits, rtol=1e-5)
+    assert logits[0, 0] != logits[0, 1]
 
 
 @pytest.mark.parametrize(

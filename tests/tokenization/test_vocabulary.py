@@ -1,4 +1,5 @@
 import hashlib
+import os
 
 import pytest
 
@@ -75,10 +76,20 @@ def test_files_that_are_no_vocabulary_are_refused(tmp_path, content, sentence):
 
 
 def test_what_is_too_large_for_a_vocabulary_is_refused_unread(tmp_path):
-    with open(tmp_path / "large.txt", "wb") as file:
+    large, pipe = tmp_path / "large.txt", tmp_path / "pipe"
+    with open(large, "wb") as file:
         file.truncate(100_000_001)  # A sparse file.
-    with pytest.raises(ValueError, match="has 100,000,001 bytes, too many for a voc"):
-        vocabulary_module.Vocabulary.load(tmp_path / "large.txt")
+    os.mkfifo(pipe)  # Reading it would wait forever.
+    for path, message in (
+        (large, "has 100,000,001 bytes, too many for a vocabulary"),
+        (pipe, "is a device or a pipe; expected a text file"),
+        ("/dev/zero", "is a device or a pipe"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            vocabulary_module.Vocabulary.load(path)
+    large.write_bytes(b"a\n" * 2_000_001)
+    with pytest.raises(ValueError, match="has 2,000,001 lines, too many for a voc"):
+        vocabulary_module.Vocabulary.load(large)
 
 
 def test_without_pad_the_id_0_pads_and_without_mask_only_masked_words_are_refused():

@@ -3,7 +3,7 @@
 Files and folders of the same name come first; see `formats.open_source`.
 
 The zips are not trusted: members are looked up by the names of the released files, so
-no name in a zip becomes a path.
+no name in a zip becomes a path, and one that would unpack to too many bytes is refused.
 
 A download is complete or absent, and is resumed after a break; the bytes received so
 far are in `TARGET.part`. We do not use a library because the zips are up to 1.2 GB:
@@ -43,6 +43,9 @@ _NEEDED = (
     companion_files.CONFIG_FILE,
     companion_files.VOCAB_FILE,
 )
+# A checkpoint may include both optimizer slots; the rest is graph and vocabulary.
+_BYTES_PER_PARAMETER = 3 * 4
+_MAX_OTHER_BYTES = 1 << 26
 _NOT_RELEASED = "this is not the released file"
 # What zipfile and zlib raise for damaged, encrypted or unsupported members.
 _ZIP_ERRORS = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError)
@@ -176,7 +179,12 @@ def _download(url: str, folder: str, model: released.ReleasedModel) -> None:
     downloaded = f"{folder}.zip.download"
     if not os.path.exists(downloaded):
         try:
-            download(url, downloaded, stage=f"download {model.name}")
+            download(
+                url,
+                downloaded,
+                max_bytes=_max_bytes(model),
+                stage=f"download {model.name}",
+            )
         except OSError as error:
             reason = str(error).rstrip(".")
             raise OSError(
@@ -192,6 +200,14 @@ def _download(url: str, folder: str, model: released.ReleasedModel) -> None:
     os.remove(downloaded)
 
 
+def _max_bytes(model: released.ReleasedModel) -> int:
+    """Returns an upper bound of a released model's size in bytes, zipped or not."""
+    hidden = model.hidden_size
+    # 12 H^2 per layer, and the tables; biases are covered by the slack.
+    parameters = 12 * hidden**2 * model.num_layers + (model.vocab_size + 600) * hidden
+    return _BYTES_PER_PARAMETER * parameters + _MAX_OTHER_BYTES
+
+
 def _unpack(zip_file: str, folder: str, model: released.ReleasedModel) -> None:
     """Unpacks the zip of a released model; the folder appears after all checks."""
     try:
@@ -199,7 +215,7 @@ def _unpack(zip_file: str, folder: str, model: released.ReleasedModel) -> None:
             locks.complete_or_absent_folder(folder) as temporary,
             zipfile.ZipFile(zip_file) as archive,
         ):
-            for name, member in _members(zip_file, archive).items():
+            for name, member in _members(zip_file, archive, model).items():
                 member.filename = name
                 archive.extract(member, temporary)
             _check(zip_file, temporary, model)
@@ -210,7 +226,9 @@ def _unpack(zip_file: str, folder: str, model: released.ReleasedModel) -> None:
         ) from None
 
 
-def _members(zip_file: str, archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
+def _members(
+    zip_file: str, archive: zipfile.ZipFile, model: released.ReleasedModel
+) -> dict[str, zipfile.ZipInfo]:
     """Returns {released file name: member}."""
     members: dict[str, zipfile.ZipInfo] = {}
     for info in archive.infolist():
@@ -223,6 +241,12 @@ def _members(zip_file: str, archive: zipfile.ZipFile) -> dict[str, zipfile.ZipIn
     missing = [name for name in _NEEDED if name not in members]
     if missing:
         raise ValueError(f"{zip_file} has no {', '.join(missing)}; {_NOT_RELEASED}.")
+    size = sum(info.file_size for info in members.values())
+    if size > _max_bytes(model):
+        raise ValueError(
+            f"{zip_file} would unpack to {size} bytes, expected at most "
+            f"{_max_bytes(model)} for a model of this size; {_NOT_RELEASED}."
+        )
     return members
 
 
@@ -255,7 +279,7 @@ class _AttemptError(Exception):
     """A failed attempt that is worth repeating; the text says what happened."""
 
 
-def download(url: str, target: str, *, stage: str) -> None:
+def download(url: str, target: str, *, max_bytes: int, stage: str) -> None:
     """Downloads a file; an existing part of it is continued.
 
     Proxies are those of the environment (`https_proxy`, ...). The caller makes sure
@@ -265,6 +289,7 @@ def download(url: str, target: str, *, stage: str) -> None:
     Args:
         url: http or https.
         target: path. `TARGET.part` stays if the download fails.
+        max_bytes: the size above which the download fails.
         stage: name under which progress in megabytes is reported.
 
     Raises:
@@ -274,7 +299,7 @@ def download(url: str, target: str, *, stage: str) -> None:
     num_failed, most = 0, _size(part)
     while True:
         try:
-            _receive(url, part, stage)
+            _receive(url, part, max_bytes, stage)
             break
         except _AttemptError as failure:
             # A download that makes progress is never abandoned.
@@ -288,7 +313,7 @@ def download(url: str, target: str, *, stage: str) -> None:
     files.rename(part, target)
 
 
-def _receive(url: str, part: str, stage: str) -> None:
+def _receive(url: str, part: str, max_bytes: int, stage: str) -> None:
     """Downloads the rest of a part, or the complete file.
 
     Raises:
@@ -302,7 +327,7 @@ def _receive(url: str, part: str, stage: str) -> None:
     try:
         request = urllib.request.Request(url, headers=headers)
         with urllib.request.urlopen(request, timeout=TIMEOUT_S) as response:
-            _save(response, part, start, stage)
+            _save(response, part, start, max_bytes, stage)
     except urllib.error.HTTPError as error:
         error.close()
         reason = f"the server answered {error.code} {error.reason}".splitlines()[0]
@@ -322,7 +347,7 @@ def _receive(url: str, part: str, stage: str) -> None:
         raise _AttemptError(f"the connection broke ({error or 'no reason'})") from None
 
 
-def _save(response: Any, part: str, start: int, stage: str) -> None:
+def _save(response: Any, part: str, start: int, max_bytes: int, stage: str) -> None:
     sent = _RANGE.fullmatch(response.headers.get("Content-Range", ""))
     if sent is not None and int(sent[1]) == start:
         size, mode = int(sent[2]), "ab"
@@ -335,6 +360,8 @@ def _save(response: Any, part: str, start: int, stage: str) -> None:
             file.flush()
             start += len(chunk)
             progress_module.report(stage, start / _BYTES_PER_MB, total_mb, unit="MB")
+            if max(start, size) > max_bytes:
+                raise OSError(f"it has more than {max_bytes} bytes")
     if start < size:
         raise _AttemptError(f"the connection ended after {start} of {size} bytes")
 

@@ -46,6 +46,7 @@ _ADAPTERS = ("adapter_model.safetensors", "adapter_model.bin")
 # dtypes of weights in a safetensors file; integers are constants or quantized weights.
 FLOATS = {"F16", "BF16", "F32", "F64"}
 _H5_DTYPES = {"float16": "F16", "float32": "F32", "float64": "F64"}
+_MAX_TENSORS = 100_000  # A BERT of 1,000 layers has fewer.
 
 ENCODER_PREFIX = "bert."
 # Starts of the encoder's names; the file of a bare BertModel leaves the prefix out.
@@ -225,6 +226,11 @@ def _tensors_of_shards(folder: str, names: Sequence[str]) -> dict[str, StoredTen
 def _tensors_of(path: str) -> dict[str, StoredTensor]:
     with _opened(path) as file:
         names = file.keys()
+        if len(names) > _MAX_TENSORS:
+            raise ValueError(
+                f"{path} has {len(names):,} tensors; expected the weights of a BERT, "
+                f"at most {_MAX_TENSORS:,}."
+            )
         slices = {name: file.get_slice(name) for name in names}
         return {
             name: StoredTensor(

@@ -23,9 +23,10 @@ def server():
         yield server
 
 
-def download(server, folder):
+def download(server, folder, **kwargs):
     target = folder / "model.zip"
-    fetching.download(f"{server.url}/a/model.zip", target, stage="download")
+    values = {"max_bytes": 10**6, "stage": "download", **kwargs}
+    fetching.download(f"{server.url}/a/model.zip", target, **values)
     return target.read_bytes()
 
 
@@ -67,6 +68,7 @@ def test_the_complete_file_arrives(server, tmp_path, script, starts):
         ([http.hang_up] * 9, 4, "^the connection broke"),
         ([http.cut_after(0)] * 9, 4, "^the connection ended after 0 of 300000 bytes$"),
         ([http.redirect("file:///etc/passwd")], 1, "not allowed$"),
+        ([http.with_length(10**9)], 1, "has more than 1000000 bytes"),
         # Always a byte too few, then nothing more: no endless loop.
         ([http.with_length(400_000), http.status(416)] * 9, 5, "after 300000 of 4000"),
     ],

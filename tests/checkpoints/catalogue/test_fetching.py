@@ -218,6 +218,7 @@ def test_only_the_files_of_a_model_are_unpacked_into_its_folder(
     "make, message",
     [
         (with_file("other/vocab.txt", b"x"), "has vocab.txt twice"),
+        (with_file(VOCAB, bytes(10**8)), "would unpack to 1000.* bytes, expected at m"),
         # A password; bit 0 of the flags at byte 8 of a central header.
         (patched(b"PK\x01\x02", 8, lambda b: b | 1), "is encrypted"),
         # Content that was damaged on the way.

@@ -1,7 +1,9 @@
 """Files with weights: whole, in shards, HDF5, damaged, of other frameworks."""
 
+import json
 import pathlib
 import shutil
+import struct
 
 import h5py
 import numpy as np
@@ -10,6 +12,7 @@ import pytest
 from bert_tf.checkpoints import formats
 from bert_tf.checkpoints import hugging_face
 from bert_tf.checkpoints import loading
+from bert_tf.checkpoints.hugging_face import weights
 
 DAMAGED = (
     r"cannot be read: it is truncated or damaged \({}bytes; .+\); copy or download"
@@ -150,3 +153,13 @@ def test_a_damaged_h5_file_is_refused_in_one_line(tmp_path, damage, message):
 def test_safetensors_with_names_of_tensorflow_are_refused_with_the_way_out():
     with pytest.raises(ValueError, match=r"saved by a TensorFlow class .* as tf_model"):
         formats.open_source(H5_FOLDERS / "safe_serialization")
+
+
+def test_more_tensors_than_any_bert_has_are_refused(copied):
+    folder = copied("encoder")
+    empty = {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]}
+    text = json.dumps({f"x{i}": empty for i in range(100_001)}).encode()
+    content = struct.pack("<Q", len(text)) + text
+    (folder / weights.NAME).write_bytes(content)
+    with pytest.raises(ValueError, match="has 100,001 tensors; expected the weights"):
+        hugging_face.open_source(folder)
