@@ -1,8 +1,8 @@
 """Compares what a masked-word model learns in a given time in two libraries.
 
-Every library ("peer") trains a model of the same size on the same sequences (ours reads
-the text, the other one records of it) for the same wall time: one after the other, each
-in a process of its own and in its fastest mode, with the same batch size, learning
+Every library ("peer") trains a model of the same size on the same text (ours reads the
+text itself, the other one records of it) for the same wall time: one after the other,
+each in a process of its own and in its fastest mode, with the same batch size, learning
 rate, dropout and clipping, and with an allocator that keeps freed memory. The settings
 come from this package's recipe, and so does the initialization of its weights
 (`--config_overrides`). The other library uses its own initialization.

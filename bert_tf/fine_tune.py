@@ -259,8 +259,9 @@ _OF_ALL_FUNCTIONS = """
             `train_batch_size`, `learning_rate` and `max_seq_length`. Those that you
             leave out are chosen as by the tool's `--recipe=auto`.
 
-    Shows progress and scores on standard error, except in a block of
-    `with bert_tf.progress.reporting_to(None):`.
+    Shows progress and scores on standard error. In a block of
+    `with bert_tf.progress.reporting_to(...):`, that reporter is used instead; None
+    shows nothing.
 
     Returns:
         What `bert_tf.load(output_dir)` returns. Its `scores` are those of the

@@ -1,6 +1,7 @@
 """Checks of texts and labels that all tasks share, and what they find.
 
-`held_out` chooses examples for evaluation that no text of the training data repeats.
+`held_out` chooses examples for evaluation whose first text does not occur in the
+training data.
 """
 
 import collections

@@ -1,4 +1,4 @@
-"""What a run tells its readers: the model card, README.md, and the report, report.html.
+"""The model card of a run (README.md) and its report (report.html).
 
 Each task describes its run as a `Card`. The facts of a card are kept next to its text,
 in model_card.json, so that a later evaluation can complete it. The card is for the

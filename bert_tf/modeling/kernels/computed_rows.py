@@ -1,4 +1,4 @@
-"""The rows of a batch that are computed: real pieces and, at last, what is read.
+"""The rows without padding and, in the last layer, those that are read.
 
 Random batches contain short and long texts, so that a third or more of their positions
 is padding. Products with kernels, normalization and activations treat every position
