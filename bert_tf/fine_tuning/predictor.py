@@ -120,7 +120,8 @@ class Predictor:
     # Whether the answers depend on the pooler, which some checkpoints lack.
     uses_pooler = False
     _num_truncated = 0  # Inputs of a call of `predict`, which `answers` counts.
-    _num_pieces = _num_unknown = 0  # Of these inputs; the latter are [UNK].
+    # Word pieces of these inputs, and how many of them are [UNK].
+    _num_pieces = _num_unknown = 0
 
     def __init__(
         self,
@@ -228,7 +229,7 @@ class Predictor:
         return lambda features: apply(self._counted(features))
 
     def _counted(self, features: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Returns features, whose [UNK] are counted for the warning of `_answered`."""
+        """Returns a batch, of which it counts the word pieces and [UNK]."""
         is_real = np.asarray(features["input_mask"]) == 1
         pieces = np.asarray(features["input_ids"])[is_real]
         self._num_pieces += len(pieces)
@@ -255,7 +256,7 @@ class Predictor:
             length_of: approximate length of an item.
             batches_sorted: see `answers_of`.
         """
-        self._num_truncated = self._num_pieces = self._num_unknown = 0
+        self._num_truncated = 0
         lengths = [length_of(item) for item in items]
         order = sorted(range(len(items)), key=lambda index: -lengths[index])
         answers: list[Any] = [None] * len(items)
@@ -277,6 +278,11 @@ class Predictor:
                 len(items),
                 self.task.max_seq_length,
             )
+        self._warn_of_unknown()
+        return answers
+
+    def _warn_of_unknown(self) -> None:
+        """Logs a warning if many of the `_counted` pieces are [UNK]; counts anew."""
         share = self._num_unknown / max(self._num_pieces, 1)
         if share > _UNKNOWN_SHARE:
             logger.warning(
@@ -286,7 +292,7 @@ class Predictor:
                 self.UNIT,
                 self.run_dir,
             )
-        return answers
+        self._num_pieces = self._num_unknown = 0
 
     def _applied(
         self, function: Callable, features: Mapping[str, np.ndarray]

@@ -270,15 +270,18 @@ class Application:
         count, most = len(job.positions), server_formats.MAX_ROWS
         message = f"Expected at most {most} rows, got {count}; send several requests."
         _require(count <= most, 400, message)
-        for part, total, most in (
-            ("all rows", job.positions.sum(), self._options.max_positions),
-            ("a row", job.positions.max(initial=0), MAX_POSITIONS_OF_ROW),
-        ):
-            message = (
-                f"Expected at most {most} word pieces in {part}, windows included, got "
-                f"about {total}; send several requests, or shorter texts."
-            )
-            _require(total <= most, 400, message)
+        total, most = job.positions.sum(), self._options.max_positions
+        message = (
+            f"Expected at most {most} word pieces in all rows and windows, got about "
+            f"{total}; send several requests, or shorter texts."
+        )
+        _require(total <= most, 400, message)
+        longest, most = job.positions.max(initial=0), MAX_POSITIONS_OF_ROW
+        message = (
+            f"Expected at most {most} word pieces in a text and its windows, got about "
+            f"{longest}; divide the text."
+        )
+        _require(longest <= most, 400, message)
         return job
 
     async def _outputs(self, request, job):

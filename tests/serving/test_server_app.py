@@ -210,7 +210,7 @@ def test_the_work_and_the_padding_of_a_request_are_limited():
     tagger.task = {"max_seq_length": 8, "doc_stride": 2}
     reply = post(PREDICT, tagger, json={"inputs": ["雨" * 20]})
     assert reply.status_code == 400
-    message = "Expected at most 30 word pieces in all rows, windows included, got about"
+    message = "Expected at most 30 word pieces in all rows and windows, got about 72"
     assert message in reply.json()["error"]
 
 
@@ -222,7 +222,7 @@ def test_a_text_that_would_delay_others_is_refused(monkeypatch):
     tagger = fake_model(tags, *TAGGER.signatures.values())
     tagger.task = {"max_seq_length": 4, "doc_stride": 2}
     reply = post(PREDICT, tagger, json={"inputs": ["雨" * 5]})
-    message = "Expected at most 5 word pieces in a row, windows included, got about 12"
+    message = "Expected at most 5 word pieces in a text and its windows, got about 12"
     assert message in reply.json()["error"]
 
 

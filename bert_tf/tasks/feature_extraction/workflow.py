@@ -17,6 +17,7 @@ import contextlib
 import dataclasses
 import itertools
 import json
+import logging
 import os
 import re
 import tempfile
@@ -39,6 +40,8 @@ from bert_tf.modeling import config as config_module
 from bert_tf.modeling import pooling as pooling_module
 from bert_tf.tasks.feature_extraction import options as feature_extraction_options
 from bert_tf.tokenization import vocabulary as vocabulary_module
+
+logger = logging.getLogger(__name__)
 
 DECIMALS = 6  # extract_features.py, 2018: round(float(x), 6).
 _PAIR = re.compile(r"^(.*) \|\|\| (.*)$")
@@ -123,6 +126,13 @@ class Extractor(fine_tuning_predictor.Predictor):
                 )
         if options.pooling != "none":
             pooling_module.check(options.pooling, start.config)
+        if start.source is not None and start.source.text.pooling is not None:
+            logger.warning(
+                "%s is a sentence encoder. These are the outputs of its layers; for "
+                "its vectors, with its own pooling, length and prompt, call "
+                "bert_tf.embed in Python.",
+                options.init_checkpoint,
+            )
         settings = fine_tuning_predictor.LoadSettings(
             start=start, dtype="float32", batch_size=options.batch_size
         )
@@ -144,6 +154,7 @@ class Extractor(fine_tuning_predictor.Predictor):
         batches = BATCHES_SORTED_POOLED if is_pooled else BATCHES_SORTED
         while part := list(itertools.islice(lines, batches * self.options.batch_size)):
             yield from self._extract(part)
+        self._warn_of_unknown()
 
     def _outputs(self, features):
         """Returns the vectors of a batch, [B, S, L, H] or [B, D], in a graph."""

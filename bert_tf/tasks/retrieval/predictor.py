@@ -170,6 +170,7 @@ class EncoderPredictor(RetrievalPredictor):
         for block in self.retriever.passages([texts[index] for index in order]):
             vectors[order[done : done + len(block)]] = block
             done += len(block)
+        self._warn_of_unknown()
         return vectors
 
 
@@ -216,6 +217,7 @@ class BiEncoderPredictor(EncoderPredictor):
             return []
         corpus, vectors = self._indexed
         best = search_module.search(self.retriever.queries(queries), vectors, top_k)
+        self._warn_of_unknown()
         return [
             answer(*ranking, corpus)
             for ranking in zip(queries, best.numbers, best.scores, strict=True)

@@ -17,6 +17,7 @@ from bert_tf.tasks.feature_extraction import workflow
 from bert_tf.tokenization import full
 from tests import ring
 from tests import runs
+from tests.checkpoints.foreign import sentence_transformers_folders as folders
 
 LONG = "the bee dance its summer form and keep plan out of two clock wheel longer bend"
 TEXTS = ["the bee", ("the lamp", "is slow"), "", LONG]
@@ -272,3 +273,15 @@ def test_the_recorded_lines_of_2018(shared, extraction_options):
     records = runs.json_lines(chosen.output_file)
     recorded = runs.json_lines(folder / "output.jsonl")
     runs.assert_close(records, recorded, absolute=2e-6)
+
+
+def test_layers_of_a_sentence_encoder_are_not_its_vectors(
+    extraction_options, tmp_path, caplog
+):
+    folder = folders.create(tmp_path / "encoder", "max_24")
+    options = extraction_options(init_checkpoint=folder)
+    list(
+        workflow.Extractor(options).extract_each([workflow.TextLine(text_a="Ωμ 雨 雨")])
+    )
+    assert "is a sentence encoder. These are the outputs of its layers" in caplog.text
+    assert "of the word pieces of the texts are [UNK]" in caplog.text
