@@ -101,9 +101,7 @@ def run(
             if one is not best:
                 _remove_weights(one.options.output_dir)
         _write_table(options, trials, results)
-    if not files.exists(os.path.join(options.output_dir, _CHECKPOINT)):
-        _copy(best.options.output_dir, options.output_dir)
-    _remove_weights(best.options.output_dir)
+    _keep(options.output_dir, best)
     folder = run_folder.RunFolder(options.output_dir)
     run_report.rewrite_scores(folder, results[best.name])
     run_report.write_report(folder)
@@ -112,8 +110,7 @@ def run(
 
 def _check_folder(output_dir, names):
     """Checks that the folder has this search or none, and records the trials."""
-    path = os.path.join(output_dir, fine_tuning_options.TRIALS_FOLDER, SEARCH_FILE)
-    if (recorded := _read(path, {"trials": [str]})) is not None:
+    if (recorded := _read_search(output_dir)) is not None:
         if recorded["trials"] != names:
             raise ValueError(
                 f"{output_dir} contains a search of other values: "
@@ -125,8 +122,19 @@ def _check_folder(output_dir, names):
             f"{output_dir} contains a single run, which the best run of this search "
             "would replace; choose another --output_dir."
         )
+    path = _search_path(output_dir)
     files.make_folders(os.path.dirname(path))
-    companion_files.write_json(path, {"trials": names})
+    companion_files.write_json(path, {"trials": names, "kept": None})
+
+
+def _search_path(output_dir):
+    return os.path.join(output_dir, fine_tuning_options.TRIALS_FOLDER, SEARCH_FILE)
+
+
+def _read_search(output_dir):
+    """Returns the names of the trials, and that of the kept one, or None."""
+    shape = {"trials": [str], "kept": str | None}
+    return _read(_search_path(output_dir), shape, advice="choose another --output_dir")
 
 
 def _run(trial, run_one):
@@ -142,7 +150,8 @@ def _run(trial, run_one):
 
 def _finished(trial):
     """Returns the results of a finished trial, or None."""
-    record = _read(os.path.join(trial.options.output_dir, RECORD_FILE), _RECORD_SHAPE)
+    path = os.path.join(trial.options.output_dir, RECORD_FILE)
+    record = _read(path, _RECORD_SHAPE, advice="remove it to repeat the run")
     if record is None:
         return None
     flags = run_file.flags_of(trial.options)
@@ -186,6 +195,24 @@ def _remove_weights(run_dir):
                 files.remove(os.path.join(folder, name))
 
 
+def _keep(output_dir, best):
+    """Copies the best trial to the output_dir, unless it was kept already."""
+    folder, search = best.options.output_dir, _read_search(output_dir)
+    if not files.exists(os.path.join(folder, _CHECKPOINT)):
+        is_there = files.exists(os.path.join(output_dir, _CHECKPOINT))
+        if search["kept"] == best.name and is_there:
+            return
+        raise ValueError(
+            f"{folder} is now the best run, but its weights were removed; remove its "
+            f"{RECORD_FILE} to train it again."
+        )
+    # In this order, the output_dir never has other weights than those of `kept`.
+    _remove_weights(output_dir)
+    companion_files.write_json(_search_path(output_dir), search | {"kept": best.name})
+    _copy(folder, output_dir)
+    _remove_weights(folder)
+
+
 def _copy(source, target):
     files.make_folders(target)
     names = files.list_folder(source)
@@ -227,7 +254,7 @@ def _report(results, best):
     return "\n".join([*lines, *run_folder.score_lines(_scores(results[best]))])
 
 
-def _read(path, shape):
+def _read(path, shape, *, advice):
     if not files.exists(path):
         return None
-    return files.read_json(path, advice="remove it to repeat the run", shape=shape)
+    return files.read_json(path, advice=advice, shape=shape)

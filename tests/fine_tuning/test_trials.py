@@ -102,6 +102,35 @@ def test_scores_that_are_not_numbers_are_null_and_not_the_best(create, scores, b
     assert len(runner.done) == 3
 
 
+def test_a_run_that_is_best_by_its_record_needs_its_weights(create, tmp_path):
+    runner = Runner(lambda options: options.random_seed / 10)
+    search(create(), runner)
+    assert (tmp_path / "checkpoint").read_text() == "weights of 0.1"
+    record = tmp_path / "trials" / "random_seed=2" / "trial.json"
+    values = json.loads(record.read_text())
+    values["results"]["eval_accuracy"] = 0.99
+    record.write_text(json.dumps(values))
+    # Its weights were removed.
+    with pytest.raises(ValueError, match=r"remove its trial.json to train it again"):
+        search(create(), runner)
+    record.unlink()
+    runner.score_of = lambda options: -1.0
+    search(create(), runner)
+    assert (tmp_path / "checkpoint").read_text() == "weights of -1.0"
+    search(create(), Runner(lambda options: pytest.fail("trained again")))
+    # Somebody removed the kept weights.
+    (tmp_path / "checkpoint").unlink()
+    with pytest.raises(ValueError, match="seed=2 is now the best run, but its weights"):
+        search(create(), runner)
+
+
+def test_a_damaged_record_of_the_search_is_not_advised_to_be_removed(create, tmp_path):
+    search(create(), Runner(lambda options: 0.5))
+    (tmp_path / "trials" / "search.json").write_text("{")
+    with pytest.raises(ValueError, match="search.json .*choose another --output_dir"):
+        search(create(), Runner(lambda options: 0.5))
+
+
 def test_a_killed_sweep_goes_on_without_what_is_finished(create, tmp_path):
     scores = {1e-5: 0.5, 2e-5: KeyboardInterrupt(), 3e-5: 0.75}
     options = create(sweep="learning_rate=1e-5,2e-5,3e-5")
