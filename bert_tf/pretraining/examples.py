@@ -39,6 +39,14 @@ _TEXT_OPTIONS = (
         for field in dataclasses.fields(pretraining_data_options.ExampleOptions)
     ),
 )
+# Those that a run on records may have for its evaluation on text. The others say how
+# to mask, and training would silently keep the masks of the records.
+_EVALUATION_OPTIONS = (
+    "do_lower_case",
+    "max_unknown_share",
+    "next_sentence",
+    "short_seq_prob",
+)
 # Lines of each file, of a few, that show whether the vocabulary suits the text.
 _SAMPLED_LINES, _SAMPLED_FILES = 500, 20
 
@@ -156,7 +164,8 @@ def check_options(
     _check_next_sentence(options.output_dir, examples)
     if isinstance(examples, tfrecord.RecordFiles):
         where = examples.paths[0]
-        for name in () if is_text(eval_examples) else _TEXT_OPTIONS:
+        exempt = _EVALUATION_OPTIONS if is_text(eval_examples) else ()
+        for name in (one for one in _TEXT_OPTIONS if one not in exempt):
             options.refuse(
                 name,
                 f"applies to text, but {where} contains records; pass it to bert_tf "

@@ -6,6 +6,7 @@ import json
 import numpy as np
 import pytest
 
+from bert_tf import options as options_module
 from bert_tf.checkpoints.release import bundle
 from bert_tf.data import corpus as data_corpus
 from bert_tf.modeling import config as config_module
@@ -287,6 +288,28 @@ def test_text_and_records_are_distinguished_by_content(
     for flags in ({"do_lower_case": True}, {"masked_lm_prob": 0.1}):
         done = pretrain(input_file=records, **lengths, **flags, exit_code=2)
         assert "applies to text, but" in done.stderr
+
+
+def test_masks_cannot_be_set_for_the_evaluation_alone(golden, examples):
+    lengths = {"max_seq_length": 64, "max_predictions_per_seq": 10}
+    paths = {"input_file": str(golden / "model" / "examples.tfrecord")}
+
+    def check(**flags):
+        options = pretraining_options.RunPretrainingOptions(
+            output_dir="none", bert_config_file="none", **paths, **lengths, **flags
+        )
+        config = config_module.BertConfig.from_json_file(
+            golden / "model" / "bert_config.json"
+        )
+        records = pretraining_examples.open_examples(
+            options.input_file, options, config=config, vocabulary=None, source=None
+        )
+        pretraining_examples.check_options(options, records, examples)
+
+    check(short_seq_prob=0.2, max_unknown_share=0.5)
+    for flags in ({"masked_lm_prob": 0.1}, {"do_whole_word_mask": True}):
+        with pytest.raises(options_module.OptionError, match="applies to text, but"):
+            check(**flags)
 
 
 @pytest.mark.slow
