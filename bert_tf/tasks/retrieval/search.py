@@ -39,6 +39,7 @@ def write_passages(folder: str, corpus: examples_module.Corpus) -> None:
     Raises:
         OSError: the file cannot be written.
     """
+    files.make_folders(folder)
     with files.complete_or_absent(os.path.join(folder, PASSAGES_FILE)) as file:
         for own_id, passage in zip(corpus.ids, corpus.passages, strict=True):
             record = {"id": own_id, "passage": passage}

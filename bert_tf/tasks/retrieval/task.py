@@ -54,6 +54,8 @@ class Retrieval(task_module.Task):
     corpus: Any = None
     # The step of the model, and its vectors of the corpus, float32 [M, H].
     _index: tuple[int, np.ndarray] | None = None
+    # The last queries of a cross-encoder, and the passages found for them.
+    _found: tuple[list[str], search_module.Neighbors] | None = None
 
     def data_sets(self) -> dict[str, run_file.DataSet]:
         """Returns the data of each set, with the corpus to search."""
@@ -166,17 +168,17 @@ class Retrieval(task_module.Task):
         )
 
     def evaluate(self, predict: task_module.Predict) -> task_module.Evaluation:
-        """See `Task.evaluate`."""
+        """See `Task.evaluate`; also writes the passages of a bi-encoder."""
         right = self.corpus.relevant(self.examples["dev"])
         queries, positives = list(right), list(right.values())
         ranked = self._rank(queries, scores.MRR_DEPTH, predict)
+        self._write_passages()
         # Passages with the same text have one number.
         rankings = np.asarray(self.corpus.numbers)[ranked.numbers].tolist()
         return task_module.Evaluation(scores=scores.all_scores(rankings, positives))
 
     def plot_data(self, evaluation: task_module.Evaluation) -> dict[str, Any]:
         """Returns the scores by chance."""
-        self._write_passages()
         right = self.corpus.relevant(self.examples["dev"])
         num_passages = len(set(self.corpus.numbers))
         by_chance = scores.scores_by_chance(num_passages, list(right.values()))
@@ -359,13 +361,14 @@ class Retrieval(task_module.Task):
 
     def _candidates(self, queries):
         """Returns the passages that `_retriever` finds for each query."""
-        retriever, index = self._retriever
-        count = self.options.num_candidates
-        return search_module.search(retriever.queries(queries), index, count)
+        if self._found is None or self._found[0] != queries:
+            retriever, index = self._retriever
+            vectors, count = retriever.queries(queries), self.options.num_candidates
+            self._found = queries, search_module.search(vectors, index, count)
+        return self._found[1]
 
     def _write_passages(self):
         if self.record.is_bi_encoder and self.trainer.folder.is_written:
-            self.trainer.folder.create()
             search_module.write_passages(self.options.output_dir, self.corpus)
 
 

@@ -94,6 +94,43 @@ def test_vectors_of_a_corpus_are_computed_once_per_step(
     assert embedded == [11, 11]
 
 
+def test_candidates_of_a_cross_encoder_are_found_once(
+    tmp_path, run_dir, retrieval_options, monkeypatch
+):
+    embedded = []
+    original = search_module.Retriever.queries
+
+    def watched(self, texts):
+        embedded.append(len(texts))
+        return original(self, texts)
+
+    monkeypatch.setattr(search_module.Retriever, "queries", watched)
+    options = retrieval_options(
+        tmp_path,
+        model="cross_encoder",
+        do_eval=True,
+        retrieve_with=str(run_dir),
+        num_candidates=2,
+    )
+    run = fine_tuning_run.Run(options)
+    assert run.evaluate() == run.evaluate()
+    assert len(embedded) == 1
+
+
+def test_an_evaluation_writes_the_passages_and_plots_write_nothing(
+    run_dir, retrieval_options, tmp_path
+):
+    copy = shutil.copytree(run_dir, tmp_path / "run")
+    passages = (copy / search_module.PASSAGES_FILE).read_text()
+    (copy / search_module.PASSAGES_FILE).unlink()
+    run = fine_tuning_run.Run(retrieval_options(copy, do_train=False, do_eval=True))
+    evaluation = run.task.evaluate(run.trainer.predict)
+    assert (copy / search_module.PASSAGES_FILE).read_text() == passages
+    (copy / search_module.PASSAGES_FILE).unlink()
+    run.task.plot_data(evaluation)
+    assert not (copy / search_module.PASSAGES_FILE).exists()
+
+
 @pytest.mark.slow
 def test_a_cross_encoder_ranks_again_what_was_found(cross_dir):
     assert 0 < runs.scores(cross_dir)["eval_mrr"] <= 1
