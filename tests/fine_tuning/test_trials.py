@@ -127,7 +127,7 @@ def test_a_run_that_is_best_by_its_record_needs_its_weights(create, tmp_path):
 def test_a_damaged_record_of_the_search_is_not_advised_to_be_removed(create, tmp_path):
     search(create(), Runner(lambda options: 0.5))
     (tmp_path / "trials" / "search.json").write_text("{")
-    with pytest.raises(ValueError, match="search.json .*choose another --output_dir"):
+    with pytest.raises(ValueError, match=r"search.json .*choose another --output_dir"):
         search(create(), Runner(lambda options: 0.5))
 
 
