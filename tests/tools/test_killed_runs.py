@@ -15,6 +15,8 @@ from tests import ring
 from tests import runs
 
 NUM_STEPS = 20
+# Saving at step 10 waits until the checkpoint of step 5 is written.
+KILLED_AT = 12
 BATCH_SIZE = 4
 
 
@@ -82,7 +84,7 @@ def test_a_run_killed_while_it_trains_ends_as_an_uninterrupted_one(
     tool, command, run_tool, tmp_path, project_root, self_signalling
 ):
     run_tool(tool, *command("whole", *ALL))
-    program = self_signalling(tool, NUM_STEPS // 2, signal.SIGKILL)
+    program = self_signalling(tool, KILLED_AT, signal.SIGKILL)
     killed = subprocess.run(
         [sys.executable, "-c", program, *command("killed", *ALL)],
         cwd=project_root,
@@ -90,7 +92,7 @@ def test_a_run_killed_while_it_trains_ends_as_an_uninterrupted_one(
     )
     assert killed.returncode == -signal.SIGKILL
     reached = bundle.latest(str(tmp_path / "killed"))
-    assert 0 < int(reached.rpartition("-")[2]) <= NUM_STEPS // 2
+    assert 0 < int(reached.rpartition("-")[2]) <= KILLED_AT
 
     run_tool(tool, *command("killed", *ALL))
     assert int(runs.tensors(tmp_path / "whole")["global_step"]) == NUM_STEPS
