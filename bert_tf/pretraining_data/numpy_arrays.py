@@ -227,7 +227,7 @@ class RowDraws:
     returns the same numbers for the same key.
 
     Args:
-        arrays: the module this one or `graph_arrays`.
+        arrays: `graph_arrays`, or this module in the test that compares the two.
         keys: uint64 [B], from `graph_arrays.row_keys`. The attribute has those of the
             next draws.
     """

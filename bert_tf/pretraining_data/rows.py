@@ -142,11 +142,7 @@ def _candidates(position: Any, end_a: Any, end: Any) -> Any:
 
 
 class MaskSampler:
-    """Draws masks; the arguments are those of `RowMaker`.
-
-    Attributes:
-        max_predictions: maximum number of positions to choose, M.
-    """
+    """Draws masks; the arguments are those of `RowMaker`."""
 
     def __init__(
         self, arrays: Any, vocabulary: vocabulary_module.Vocabulary, options: Any
@@ -155,7 +151,7 @@ class MaskSampler:
         self._vocab_size = len(vocabulary)
         self._mask_id = vocabulary.mask_id
         self._options = options
-        self.max_predictions = options.max_predictions_per_seq
+        self._max_predictions = options.max_predictions_per_seq
 
     def mask(
         self,
@@ -178,7 +174,7 @@ class MaskSampler:
         arrays, options = self._arrays, self._options
         wanted = arrays.cast(lengths, "float64") * options.masked_lm_prob
         num_wanted = arrays.cast(arrays.rint(wanted), "int64")
-        num_wanted = arrays.clip(num_wanted, 1, self.max_predictions)
+        num_wanted = arrays.clip(num_wanted, 1, self._max_predictions)
         if not needs_words(options):
             is_chosen = choose_positions(arrays, is_candidate, num_wanted, draws)
             return self._replaced(ids, is_chosen, None, draws)
@@ -202,7 +198,7 @@ class MaskSampler:
         indices = arrays.nonzero(arrays.reshape(is_chosen, [-1]))[0]
         rows, positions = indices // length, indices % length
         counts = arrays.count_nonzero(is_chosen, axis=1)
-        is_used = arrays.arange(self.max_predictions) < counts[:, None]  # [B, M]
+        is_used = arrays.arange(self._max_predictions) < counts[:, None]  # [B, M]
         entries = arrays.nonzero(arrays.reshape(is_used, [-1]))[0]
         originals = arrays.take(arrays.reshape(ids, [-1]), indices)
         chance = draws.uniform_at(rows, positions)
