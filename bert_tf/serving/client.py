@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from collections.abc import Iterable
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -54,16 +55,21 @@ class Client:
             OSError: the server cannot be reached.
             ValueError: the model does not take these inputs, or answers with NaN.
         """
+        return list(self.answers(signature=signature, **inputs))
+
+    def answers(
+        self, *, signature: str = DEFAULT_SIGNATURE, **inputs: Iterable
+    ) -> Iterator[dict[str, Any]]:
+        """Yields the answers of `ask`, and calls the model when they are needed."""
         columns = {name: _listed(name, values) for name, values in inputs.items()}
         loaded_model.check_lengths(columns)
-        answers: list[dict[str, Any]] = []
         total = len(next(iter(columns.values())))
         for start in range(0, total, serving_options.QUERIES_PER_CALL):
             part = slice(start, start + serving_options.QUERIES_PER_CALL)
             batch = {name: values[part] for name, values in columns.items()}
-            answers += self._answers(signature, batch)
-            progress_module.report("query", len(answers), total, unit="queries")
-        return answers
+            yield from self._answers(signature, batch)
+            done = min(part.stop, total)
+            progress_module.report("query", done, total, unit="queries")
 
     def _answers(self, signature, inputs):
         endings = inputs.get("endings")

@@ -31,10 +31,12 @@ def run(options: serving_options.QuerySavedModelOptions) -> str:
     # The same names in every query.
     names = [name for name in queries[0] if name in INPUTS]
     columns = {name: [query[name] for query in queries] for name in names}
-    answers = model.ask(signature=options.signature, **columns)
+    answers = model.answers(signature=options.signature, **columns)
+    # All answers have the same names, so the first one shows what is wrong.
+    fields: set[str] = set().union(*queries)
     lines = []
     for query, answer in zip(queries, answers, strict=True):
-        for name in query.keys() & answer.keys():
+        for name in fields & answer.keys():
             raise ValueError(
                 f"A query has a field {name!r}, and so has the answer; rename it in "
                 "the input file."

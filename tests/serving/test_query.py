@@ -10,7 +10,7 @@ from bert_tf.serving import query
 class FakeClient:
     """Records its queries and always answers rain."""
 
-    def ask(self, signature, **inputs):
+    def answers(self, signature, **inputs):
         self.signature = signature
         self.asked = inputs
         answer = {"label": "rain", "probabilities": {"rain": 0.75, "été": 0.25}}
@@ -105,6 +105,23 @@ def test_json_lines_keep_their_other_fields(asked, tmp_path):
 def test_a_file_with_a_mistake_is_refused(asked, tmp_path, content, message):
     with pytest.raises(ValueError, match=message):
         ask_file(tmp_path / "queries.jsonl", content)
+
+
+def test_a_field_of_the_last_query_is_refused_at_the_first_answer(
+    monkeypatch, tmp_path
+):
+    calls = []
+
+    def call(signature, inputs):
+        calls.append(inputs)
+        return {"value": [0.5]}
+
+    monkeypatch.setattr(client, "open_saved_model", lambda _: client.Client(call))
+    monkeypatch.setattr(serving_options, "QUERIES_PER_CALL", 1)
+    content = '{"text": "a"}\n{"text": "b", "value": 7}\n'
+    with pytest.raises(ValueError, match="a field 'value', and so has"):
+        ask_file(tmp_path / "queries.jsonl", content)
+    assert calls == [{"text": ["a"]}]
 
 
 def test_the_tools_export_a_run_and_ask_it(run_tool, pair_run, tmp_path):
