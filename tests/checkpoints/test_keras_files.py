@@ -71,6 +71,13 @@ def test_weights_of_half_precision_become_float32_exactly(tmp_path, dtype):
     assert_same_weights(tmp_path / "half.weights.h5", model)
 
 
+@pytest.mark.parametrize("kind", checkpoint_heads.KINDS)
+def test_weights_alone_of_every_head_are_opened(tmp_path, kind):
+    model = create(kind)
+    model.save_weights(tmp_path / "one.weights.h5")
+    assert_same_weights(tmp_path / "one.weights.h5", model)
+
+
 def test_weights_alone_show_their_head_and_find_what_is_beside_them(tmp_path):
     path = tmp_path / "some.weights.h5"
     model = create("token_classification", name="my_tagger")
