@@ -39,8 +39,8 @@ def embed(
             model, or the output_dir of a run.
         texts: N texts, as a list or another iterable. The vectors are computed in
             batches of similar length and returned in the order of the texts.
-        dtype: of the computation: "float32", "bfloat16" or "float16", or with OpenVINO
-            "int8" weights. The vectors are always float32.
+        dtype: of the computation: "float32", "bfloat16" or "float16". The vectors are
+            always float32.
         backend: "tensorflow", or "openvino" for Intel's library, which is faster on
             Intel processors (`pip install "bert_tf[openvino]"`).
         batch_size: texts of 128 word pieces per batch; a batch of shorter texts

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 import bert_tf
+from bert_tf.data import packing
+from bert_tf.modeling import pooling
 from tests.checkpoints.foreign import sentence_transformers_folders as folders
 
 TEXTS = ["the [MASK] dance", "the bee and the lamp keep [MASK] [MASK] form", "[MASK]"]
@@ -70,13 +72,18 @@ def test_embed_gives_normalized_means_in_the_order_of_the_texts(
 ):
     long = "the bee dance its summer form and keep plan out of two clock wheel"
     texts = [long, "the bee", *["the lamp is slow"] * 3]
-    expected = bert_tf.load(released, head="encoder").embed(texts)
-    reported.clear()
+    config = bert_tf.BertConfig.from_json_file(f"{released}/bert_config.json")
+    encoder = bert_tf.BertModel(config)
+    bert_tf.load_checkpoint(encoder, released)
+    tokenizer = bert_tf.FullTokenizer(f"{released}/vocab.txt")
+    features = packing.pack(tokenizer, texts, max_seq_length=32)
+    means = pooling.pool(encoder(features), features["input_mask"], "mean")
+    expected = np.asarray(pooling.normalize(means))
     vectors = bert_tf.embed(released, iter(texts), batch_size=2)
     assert vectors.dtype == np.float32
     np.testing.assert_allclose(vectors, expected, atol=1e-5)
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, rtol=1e-5)
-    assert reported[-1] == ("embed passages", 5, 5)
+    assert reported[-1] == ("embed texts", 5, 5)
     half = bert_tf.embed(released, texts, dtype="mixed_bfloat16")
     assert half.dtype == np.float32
     np.testing.assert_allclose((half * expected).sum(axis=1), 1, atol=0.02)
@@ -85,7 +92,7 @@ def test_embed_gives_normalized_means_in_the_order_of_the_texts(
     assert bert_tf.embed(released, []).shape == (0, 16)
     assert "truncated" not in caplog.text
     bert_tf.embed(released, [long, "the " * 99])
-    assert "1 of 2 passages" in caplog.text
+    assert "1 of 2 texts" in caplog.text
 
 
 def test_embed_and_load_compute_with_openvino(released):

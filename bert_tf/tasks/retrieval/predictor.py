@@ -167,7 +167,8 @@ class EncoderPredictor(RetrievalPredictor):
         order = sorted(range(len(texts)), key=lambda index: -len(texts[index]))
         vectors = np.zeros((len(texts), self.config.hidden_size), np.float32)
         done = 0
-        for block in self.retriever.passages([texts[index] for index in order]):
+        ordered = [texts[index] for index in order]
+        for block in self.retriever.passages(ordered, unit="texts"):
             vectors[order[done : done + len(block)]] = block
             done += len(block)
         self._warn_of_unknown()

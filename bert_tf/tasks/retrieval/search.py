@@ -103,10 +103,15 @@ class Retriever:
         blocks = self._blocks(texts, self._task.max_query_length, "queries")
         return np.concatenate(list(blocks))
 
-    def passages(self, texts: Sequence[str]) -> Iterator[np.ndarray]:
-        """Yields the vectors of passages in order, float32 [at most 1024, H]."""
+    def passages(
+        self, texts: Sequence[str], *, unit: str = "passages"
+    ) -> Iterator[np.ndarray]:
+        """Yields the vectors of passages in order, float32 [at most 1024, H].
+
+        `unit` is what progress and warnings call them.
+        """
         texts = _with_prompt(texts, self._task.passage_prompt)
-        yield from self._blocks(texts, self._task.max_seq_length, "passages")
+        yield from self._blocks(texts, self._task.max_seq_length, unit)
 
     def corpus(self, texts: Sequence[str]) -> np.ndarray:
         """Returns the vectors of M passages, at least one: float32 [M, H]."""
