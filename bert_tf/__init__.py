@@ -63,16 +63,16 @@ if TYPE_CHECKING:  # What editors and type checkers read.
     from bert_tf.serving.one_call import fill_masks as fill_masks
     from bert_tf.serving.one_call import score_texts as score_texts
     from bert_tf.serving.predictors import load as load
+    from bert_tf.tokenization.basic import BasicTokenizer as BasicTokenizer
     from bert_tf.tokenization.in_graph import InGraphTokenizer as InGraphTokenizer
     from bert_tf.tokenization.vocabulary import Vocabulary as Vocabulary
-    from bert_tf.tokenization.wordpiece import BasicTokenizer as BasicTokenizer
     from bert_tf.tokenization.wordpiece import WordpieceTokenizer as WordpieceTokenizer
 
 __version__ = "0.1.0"
 
 _MODULE_OF = {
     "AdamWeightDecay": "bert_tf.optimization.adam_weight_decay",
-    "BasicTokenizer": "bert_tf.tokenization.wordpiece",
+    "BasicTokenizer": "bert_tf.tokenization.basic",
     "BertBiEncoder": "bert_tf.modeling.rankers",
     "BertClassifier": "bert_tf.modeling.classifier",
     "BertConfig": "bert_tf.modeling.config",

@@ -11,9 +11,9 @@ import numpy as np
 
 from bert_tf import files
 from bert_tf.data import packing
+from bert_tf.tokenization import basic
 from bert_tf.tokenization import full
 from bert_tf.tokenization import vocabulary as vocabulary_module
-from bert_tf.tokenization import wordpiece
 
 # The files of checkpoints. Every other file is taken for a vocabulary.
 _CHECKPOINT_FILE = re.compile(
@@ -78,7 +78,7 @@ class FullTokenizer(full.FullTokenizer):
             vocab_file,
             do_lower_case=do_lower_case,
             strip_accents=strip_accents,
-            never_split=wordpiece.checked_never_split(never_split),
+            never_split=basic.checked_never_split(never_split),
         )
         vocabulary = cast(vocabulary_module.Vocabulary, text.vocabulary)
         super().__init__(vocabulary, **text.tokenizer_arguments())

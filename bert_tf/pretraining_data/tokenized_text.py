@@ -22,10 +22,10 @@ import numpy as np
 from bert_tf import machine
 from bert_tf.pretraining_data import pairs as pairs_module
 from bert_tf.pretraining_data import rows as rows_module
+from bert_tf.tokenization import basic
 from bert_tf.tokenization import characters
 from bert_tf.tokenization import full
 from bert_tf.tokenization import vocabulary as vocabulary_module
-from bert_tf.tokenization import wordpiece
 
 _CHARACTERS_PER_CALL = 1 << 20  # Tokenized together.
 # Markers for the end of a sentence and for a word that is not ASCII. Neither occurs in
@@ -43,7 +43,7 @@ _PLAIN_TEXT = re.compile(
     "\u0391-\u03a1\u03a3-\u052f\u1e00-\u1eff\u2010-\u2027\u2030-\u205e\u20a0-\u20bf"
     "\u2190-\u23ff]*"
 )
-_CHINESE_RUN = re.compile(f"[{wordpiece.CHINESE}]+")
+_CHINESE_RUN = re.compile(f"[{basic.CHINESE}]+")
 # Bounds the memory if the words of a corpus never repeat.
 _MAX_WORDS = 1 << 20
 
@@ -204,7 +204,7 @@ def _as_ascii(sentences):
             if _PLAIN_TEXT.fullmatch(sentence):
                 words = sentence.split()
             else:
-                words = wordpiece.split_words(sentence)
+                words = basic.split_words(sentence)
             others += [word for word in words if not word.isascii()]
             sentence = " ".join(
                 [word if word.isascii() else _OTHER_WORD for word in words]

@@ -2,8 +2,8 @@
 
 Read in this order:
 
-- `characters`, `wordpiece`, `vocabulary`, `full`: the release's tokenizers in plain
-  Python, which are the reference.
+- `characters`, `basic`, `wordpiece`, `vocabulary`, `full`: the release's
+  tokenizers in plain Python, which are the reference.
 - `in_graph_words`, `in_graph`: the same ids from TensorFlow ops.
 - `words`: words of plain text, for tasks that give every word a tag.
 - `learning`, `workflow`: learning a vocabulary from text.

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bert_tf import files
+from bert_tf.tokenization import basic
 from bert_tf.tokenization import characters
 from bert_tf.tokenization import vocabulary as vocabulary_module
 from bert_tf.tokenization import wordpiece
@@ -56,7 +57,7 @@ class FullTokenizer:
         self.vocabulary = load_vocabulary(vocab_file)
         self.vocab = self.vocabulary.ids
         self.inv_vocab = dict(enumerate(self.vocabulary.tokens))
-        self.basic_tokenizer = wordpiece.BasicTokenizer(
+        self.basic_tokenizer = basic.BasicTokenizer(
             do_lower_case, strip_accents=strip_accents, never_split=never_split
         )
         for token in self.basic_tokenizer.never_split:
@@ -71,16 +72,16 @@ class FullTokenizer:
     def tokenize(self, text: str | bytes) -> list[str]:
         """Returns the word pieces of a text (str, or bytes in UTF-8)."""
         pieces: list[str] = []
-        for part in self.basic_tokenizer.parts(wordpiece.convert_to_unicode(text)):
+        for part in self.basic_tokenizer.parts(basic.convert_to_unicode(text)):
             if part in self.basic_tokenizer.never_split:
                 pieces.append(part)
                 continue
-            for word in wordpiece.split_words(part):
+            for word in basic.split_words(part):
                 pieces += self._cache.get(word) or self._pieces(word)
         return pieces
 
     def tokenize_word(self, word: str) -> list[str]:
-        """Returns the word pieces of one word from `wordpiece.split_words`."""
+        """Returns the word pieces of one word from `basic.split_words`."""
         pieces: list[str] = []
         for token in self.basic_tokenizer.tokenize_word(word):
             pieces += self.wordpiece_tokenizer.tokenize_word(token)

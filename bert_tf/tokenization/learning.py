@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from bert_tf import files
 from bert_tf import machine
 from bert_tf import progress as progress_module
+from bert_tf.tokenization import basic
 from bert_tf.tokenization import characters
 from bert_tf.tokenization import vocabulary as vocabulary_module
 from bert_tf.tokenization import wordpiece
@@ -83,12 +84,12 @@ def count_words(
     num_bytes = 0
     for path in paths:
         for number, line in enumerate(files.read_lines(path)):
-            as_written.update(wordpiece.split_words(line))
+            as_written.update(basic.split_words(line))
             num_bytes += len(line.encode("utf-8")) + 1
             if number % _LINES_PER_REPORT == 0:
                 report(min(total, num_bytes / _MEGABYTE))
     report(total)
-    tokenizer = wordpiece.BasicTokenizer(do_lower_case)
+    tokenizer = basic.BasicTokenizer(do_lower_case)
     counts: collections.Counter[str] = collections.Counter()
     for word, count in as_written.items():
         for token in tokenizer.tokenize_word(word):
@@ -229,7 +230,7 @@ class ListedWord:
 
 
 def read_words(
-    words: Iterable[str], tokenizer: wordpiece.BasicTokenizer, *, source: str | None
+    words: Iterable[str], tokenizer: basic.BasicTokenizer, *, source: str | None
 ) -> Iterator[ListedWord]:
     """Yields the words of a list; skips empty lines and repeated words.
 
@@ -259,7 +260,7 @@ def read_words(
             yield ListedWord(given=text, token=token, place=place)
 
 
-def _one_word(text: str, tokenizer: wordpiece.BasicTokenizer, place: str) -> str:
+def _one_word(text: str, tokenizer: basic.BasicTokenizer, place: str) -> str:
     prefix = wordpiece.CONTINUATION if text.startswith(wordpiece.CONTINUATION) else ""
     words = tokenizer.tokenize(text.removeprefix(prefix))
     if len(words) != 1:
@@ -299,7 +300,7 @@ def fill_unused(
         ValueError: a line is not a single word, or there are more new words than
             [unused] tokens.
     """
-    tokenizer = wordpiece.BasicTokenizer(do_lower_case)
+    tokenizer = basic.BasicTokenizer(do_lower_case)
     listed = read_words(words, tokenizer, source=source)
     new = [word.token for word in listed if word.token not in vocabulary]
     tokens = list(vocabulary.tokens)

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from bert_tf.pretraining_data import tokenized_text
+from bert_tf.tokenization import basic
 from bert_tf.tokenization import full
 from bert_tf.tokenization import vocabulary as vocabulary_module
-from bert_tf.tokenization import wordpiece
 
 
 def test_ids_are_those_of_the_tokenizer(golden):
@@ -45,7 +45,7 @@ def test_plain_text_is_split_at_blanks_as_any_text_is():
     ]
     assert set("éßΩжế–“‰€→") <= set(plain)
     text = " ".join(f"a{character}b" for character in plain)
-    assert text.split() == wordpiece.split_words(text)
+    assert text.split() == basic.split_words(text)
     assert len(text.split()) == len(plain)
 
 

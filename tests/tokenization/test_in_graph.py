@@ -8,11 +8,11 @@ import sys
 import pytest
 import tensorflow as tf
 
+from bert_tf.tokenization import basic
 from bert_tf.tokenization import full
 from bert_tf.tokenization import in_graph
 from bert_tf.tokenization import in_graph_words
 from bert_tf.tokenization import vocabulary as vocabulary_module
-from bert_tf.tokenization import wordpiece
 
 SPECIAL = vocabulary_module.SPECIAL_TOKENS
 LETTERS = ("é", "e", "ος", "中", "i", "i\u0307", "a")
@@ -236,7 +236,7 @@ def test_every_code_point_becomes_what_the_plain_tokenizer_says(
 ):
     options = {"do_lower_case": do_lower_case, "strip_accents": strip_accents}
     table = in_graph_words.code_point_table(**options)
-    tokenizer = wordpiece.BasicTokenizer(**options)
+    tokenizer = basic.BasicTokenizer(**options)
     for code in range(in_graph_words.NUM_CODE_POINTS):
         if code > LAST_ASSIGNED and code % 64:
             continue  # Unassigned, variation selectors, private use: all alike.

@@ -27,6 +27,7 @@ from typing import Any
 
 import numpy as np
 
+from bert_tf.tokenization import basic
 from bert_tf.tokenization import characters
 from bert_tf.tokenization import vocabulary as vocabulary_module
 from bert_tf.tokenization import wordpiece
@@ -61,7 +62,7 @@ class Aligner:
     ):
         self._tokens = vocabulary.tokens
         self._words = functools.cache(
-            wordpiece.BasicTokenizer(**tokenizer_arguments).tokenize
+            basic.BasicTokenizer(**tokenizer_arguments).tokenize
         )
         # A long word is asked for once per candidate for an answer.
         self._piece_spans = functools.lru_cache(maxsize=8)(
