@@ -26,7 +26,7 @@ from bert_tf.training import loop
 from bert_tf.training import plots
 from bert_tf.training import run_file
 from bert_tf.training import run_folder
-from bert_tf.training import stopping
+from bert_tf.training import steps
 
 logger = logging.getLogger(__name__)
 
@@ -122,7 +122,7 @@ class Run:
         options, lines = self.options, []
         if options.dry_run:
             source = self.task.training_data().source
-            return stopping.measure(self.trainer, source)
+            return steps.measure(self.trainer, source)
         if options.do_train:
             reached = self.train()
             step, loss = reached["global_step"], reached["loss"]

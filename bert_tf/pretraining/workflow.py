@@ -18,6 +18,7 @@ from bert_tf.training import distribution
 from bert_tf.training import loop
 from bert_tf.training import run_file
 from bert_tf.training import run_folder
+from bert_tf.training import steps
 from bert_tf.training import stopping
 
 logger = logging.getLogger(__name__)
@@ -347,7 +348,7 @@ class Pretraining:
                 last_step = self.trainer.num_train_steps
             source = self._training_source(phase, records)
             num_steps = max(last_step - first_step, 0)
-            parts.append(stopping.measure(self.trainer, source, num_steps=num_steps))
+            parts.append(steps.measure(self.trainer, source, num_steps=num_steps))
             first_step = max(first_step, last_step)
         return "\n".join(parts)
 

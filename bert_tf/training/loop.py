@@ -19,6 +19,7 @@ import contextlib
 import datetime
 import logging
 import math
+import statistics
 import time
 from collections.abc import Callable
 from collections.abc import Sequence
@@ -43,7 +44,36 @@ from bert_tf.training import workers
 
 logger = logging.getLogger(__name__)
 
+# Target duration of a call from the host: short enough for the progress bar to move
+# and for Ctrl-C to be noticed, long enough for the host's overhead not to matter.
+SECONDS_PER_CALL = 1.0
 Evaluate = Callable[[], dict[str, float]]
+
+
+class Pace:
+    """Measures calls of several steps each, and sets the length of the next one."""
+
+    def __init__(self, batch_size: int):
+        self._batch_size = batch_size
+        self._speeds: list[float] = []
+        self.num_steps = 1  # That the next call may take.
+
+    def record_call(self, num_steps: int, seconds: float) -> float:
+        """Records a call and returns its examples per second."""
+        # A checkpoint that is due can cut a call short, so a full one is estimated.
+        seconds_of_full_call = self.num_steps * seconds / num_steps
+        if seconds_of_full_call < SECONDS_PER_CALL / 2:
+            self.num_steps *= 2
+        elif seconds_of_full_call > 2 * SECONDS_PER_CALL:
+            self.num_steps = max(1, self.num_steps // 2)
+        speed = num_steps * self._batch_size / seconds
+        self._speeds += [speed] * num_steps
+        return speed
+
+    @property
+    def median_speed(self) -> float | None:
+        """Examples per second of the median step; None before the first call."""
+        return statistics.median(self._speeds) if self._speeds else None
 
 
 class Trainer:
@@ -118,7 +148,7 @@ class Trainer:
             options.output_dir, is_written=self.workers.is_chief
         )
         self.optimizer: Any = None
-        self._pace = stopping.Pace(options.train_batch_size)
+        self._pace = Pace(options.train_batch_size)
         keras.utils.set_random_seed(options.random_seed)
         with self.strategy.scope():
             self.model = create_model()
@@ -349,7 +379,7 @@ class Trainer:
             step = self.step + index + 1
             # With a time limit, the number of steps is unknown.
             total = step if self.budget.schedule else self.num_train_steps
-            if step in self._logged_steps or stopping.is_logged(step, total):
+            if step in self._logged_steps or is_logged(step, total):
                 values = {n: float(column[index]) for n, column in history.items()}
                 values["examples_per_second"] = examples_per_second
                 self.folder.log(step, values)
@@ -391,3 +421,16 @@ class Trainer:
             versions=run_file.package_versions(),
             date=datetime.datetime.now(datetime.UTC).date().isoformat(),
         )
+
+
+def is_logged(step: int, num_steps: int) -> bool:
+    """Returns whether a step is among those that a run logs.
+
+    A short run logs 50 steps or more, so that its curves show something, and a long run
+    every hundredth step, as the release did.
+
+    Args:
+        step: from 1.
+        num_steps: of the run.
+    """
+    return step % min(100, max(1, num_steps // 50)) == 0

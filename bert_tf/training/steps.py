@@ -17,9 +17,16 @@ sum / global weight. Gradients of parts of a batch therefore simply add up, and 
 result does not depend on how the batch is divided into replicas and micro-batches. Mean
 losses do not have this property: a part with few masked words would count as much as
 a part with many.
+
+`measure` takes a few steps for --dry_run.
 """
 
 import contextlib
+import datetime
+import resource
+import statistics
+import sys
+import time
 from collections.abc import Callable
 from collections.abc import Mapping
 from typing import Any
@@ -27,6 +34,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from bert_tf import progress as progress_module
 from bert_tf.optimization import schedules
 from bert_tf.training import distribution
 
@@ -41,6 +49,8 @@ STEPS_TO_GROW = 2000
 # With a smaller scale float16 would represent less than without scaling.
 MIN_LOSS_SCALE = 1.0
 _FACTOR = 2.0
+# Of --dry_run. The first steps compile, and choose how to compute each shape.
+_WARM_UP_STEPS, _TIMED_STEPS = 2, 5
 
 # Gradients by the index of their variable in `model.trainable_variables`.
 Gradients = dict[int, tf.Tensor]
@@ -355,3 +365,51 @@ def _accumulate(compute_gradients, batch, weights, micro_batches):
 
 def _features(batch):
     return {n: c for n, c in batch.items() if n not in (EXAMPLE_INDEX, STEP)}
+
+
+def measure(trainer: Any, examples: Any, *, num_steps: int | None = None) -> str:
+    """Takes a few steps, which are not saved; returns the size and time of the run.
+
+    Args:
+        trainer: `loop.Trainer` of the run.
+        examples: what it trains on.
+        num_steps: steps on these examples; default: those that the trainer has left.
+    """
+    if num_steps is None:
+        num_steps = max(trainer.num_train_steps - trainer.step, 0)
+    count = min(num_steps, _WARM_UP_STEPS + _TIMED_STEPS)
+    train_steps, iterator = trainer.prepare_steps(examples)
+    durations = []
+    for number in range(count):
+        started = time.monotonic()
+        losses = train_steps(iterator, tf.constant(1))["loss"].numpy()
+        durations.append(time.monotonic() - started)
+        values = {"loss": float(losses[0])}
+        progress_module.report(
+            "measure", number + 1, count, unit="steps", values=values
+        )
+    timed = durations[_WARM_UP_STEPS:] or durations[-1:] or [0.0]
+    seconds = num_steps * statistics.median(timed)
+    if (limit := trainer.budget.seconds) is not None and seconds:
+        num_steps, seconds = int(num_steps * limit / seconds), limit
+    lines = [
+        f"parameters        {trainer.model.count_params():,}",
+        f"steps             {num_steps:,}",
+    ]
+    if (memory := _peak_memory(trainer.strategy)) is not None:
+        lines.append(f"memory            {memory / 2**30:.2f} GiB")
+    lines.append(
+        f"time              {datetime.timedelta(seconds=int(seconds))} (at the speed "
+        "of a few steps now; evaluations come on top)"
+    )
+    return "\n".join(lines)
+
+
+def _peak_memory(strategy):
+    """Returns the peak of a GPU's memory or of this process's, in bytes."""
+    if distribution.runs_on(strategy, "TPU"):
+        return None
+    if distribution.runs_on(strategy, "GPU"):
+        return tf.config.experimental.get_memory_info("GPU:0")["peak"]
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else 1024 * peak

@@ -1,17 +1,12 @@
-"""The clock of a run, and why a run ends.
+"""Why a run ends.
 
 A run ends with its last step or its time limit, or before: after a signal, after a loss
-that is not finite, or when no evaluation improves its score. The clock also sets the
-number of steps per call, and --dry_run measures with it.
+that is not finite, or when no evaluation improves its score.
 """
 
 import dataclasses
-import datetime
 import math
-import resource
 import signal
-import statistics
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -24,62 +19,15 @@ from typing import Any
 from typing import NoReturn
 
 import numpy as np
-import tensorflow as tf
 
-from bert_tf import progress as progress_module
 from bert_tf.optimization import schedules
-from bert_tf.training import distribution
 from bert_tf.training import steps
 
-# Target duration of a call from the host: short enough for the progress bar to move
-# and for Ctrl-C to be noticed, long enough for the host's overhead not to matter.
-SECONDS_PER_CALL = 1.0
 # Number of steps of a run that only a time limit ends.
 NO_STEP_LIMIT = 2**31 - 1
-# Of --dry_run. The first steps compile, and choose how to compute each shape.
-_WARM_UP_STEPS, _TIMED_STEPS = 2, 5
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 # A score is better when lower if its name ends in one of these.
 LOWER_IS_BETTER = ("loss", "perplexity")
-
-
-class Pace:
-    """Measures calls of several steps each, and sets the length of the next one."""
-
-    def __init__(self, batch_size: int):
-        self._batch_size = batch_size
-        self._speeds: list[float] = []
-        self.num_steps = 1  # That the next call may take.
-
-    def record_call(self, num_steps: int, seconds: float) -> float:
-        """Records a call and returns its examples per second."""
-        # A checkpoint that is due can cut a call short, so a full one is estimated.
-        seconds_of_full_call = self.num_steps * seconds / num_steps
-        if seconds_of_full_call < SECONDS_PER_CALL / 2:
-            self.num_steps *= 2
-        elif seconds_of_full_call > 2 * SECONDS_PER_CALL:
-            self.num_steps = max(1, self.num_steps // 2)
-        speed = num_steps * self._batch_size / seconds
-        self._speeds += [speed] * num_steps
-        return speed
-
-    @property
-    def median_speed(self) -> float | None:
-        """Examples per second of the median step; None before the first call."""
-        return statistics.median(self._speeds) if self._speeds else None
-
-
-def is_logged(step: int, num_steps: int) -> bool:
-    """Returns whether a step is among those that a run logs.
-
-    A short run logs 50 steps or more, so that its curves show something, and a long run
-    every hundredth step, as the release did.
-
-    Args:
-        step: from 1.
-        num_steps: of the run.
-    """
-    return step % min(100, max(1, num_steps // 50)) == 0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -165,54 +113,6 @@ class TimeBudget:
 
 def _now():
     return time.monotonic()
-
-
-def measure(trainer: Any, examples: Any, *, num_steps: int | None = None) -> str:
-    """Takes a few steps, which are not saved; returns the size and time of the run.
-
-    Args:
-        trainer: `loop.Trainer` of the run.
-        examples: what it trains on.
-        num_steps: steps on these examples; default: those that the trainer has left.
-    """
-    if num_steps is None:
-        num_steps = max(trainer.num_train_steps - trainer.step, 0)
-    count = min(num_steps, _WARM_UP_STEPS + _TIMED_STEPS)
-    train_steps, iterator = trainer.prepare_steps(examples)
-    durations = []
-    for number in range(count):
-        started = time.monotonic()
-        losses = train_steps(iterator, tf.constant(1))["loss"].numpy()
-        durations.append(time.monotonic() - started)
-        values = {"loss": float(losses[0])}
-        progress_module.report(
-            "measure", number + 1, count, unit="steps", values=values
-        )
-    timed = durations[_WARM_UP_STEPS:] or durations[-1:] or [0.0]
-    seconds = num_steps * statistics.median(timed)
-    if (limit := trainer.budget.seconds) is not None and seconds:
-        num_steps, seconds = int(num_steps * limit / seconds), limit
-    lines = [
-        f"parameters        {trainer.model.count_params():,}",
-        f"steps             {num_steps:,}",
-    ]
-    if (memory := _peak_memory(trainer.strategy)) is not None:
-        lines.append(f"memory            {memory / 2**30:.2f} GiB")
-    lines.append(
-        f"time              {datetime.timedelta(seconds=int(seconds))} (at the speed "
-        "of a few steps now; evaluations come on top)"
-    )
-    return "\n".join(lines)
-
-
-def _peak_memory(strategy):
-    """Returns the peak of a GPU's memory or of this process's, in bytes."""
-    if distribution.runs_on(strategy, "TPU"):
-        return None
-    if distribution.runs_on(strategy, "GPU"):
-        return tf.config.experimental.get_memory_info("GPU:0")["peak"]
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else 1024 * peak
 
 
 class Interrupts:

@@ -30,3 +30,22 @@ def test_schedule_is_rebuilt_from_its_config():
     np.testing.assert_array_equal(
         [float(schedule(step)) for step in steps], [float(copy(step)) for step in steps]
     )
+
+
+@pytest.mark.parametrize(
+    "share_done, warmup_proportion, rate",
+    [
+        (0.0, 0.1, 0.0),
+        (0.05, 0.1, 1.0),
+        (0.1, 0.1, 1.8),  # As in 2018, decay is counted from the start.
+        (0.75, 0.1, 0.5),
+        (1.0, 0.1, 0.0),
+        (0.25, 0.0, 1.5),  # No warm-up.
+    ],
+)
+def test_the_rate_is_a_function_of_the_time(share_done, warmup_proportion, rate):
+    schedule = schedules.WarmupLinearDecayOfTime(2.0, warmup_proportion)
+    schedule.share_done.assign(share_done)
+    assert float(schedule(17)) == pytest.approx(rate)
+    again = schedules.WarmupLinearDecayOfTime.from_config(schedule.get_config())
+    assert again.get_config() == schedule.get_config()

@@ -14,7 +14,6 @@ from bert_tf.modeling.kernels import computed_rows
 from bert_tf.modeling.kernels import cpu
 from bert_tf.training import loop
 from bert_tf.training import options as training_options
-from bert_tf.training import stopping
 from tests.modeling import small_config
 
 pytestmark = pytest.mark.slow
@@ -93,7 +92,7 @@ class InOrder(Bucketed):
 def run_of(kind, output_dir, monkeypatch, options_class=None, **flags):
     """Trains six steps in few calls; returns trainer, source and all losses."""
     # Calls take 1, 2 and 3 steps, also on a busy machine.
-    monkeypatch.setattr(stopping, "SECONDS_PER_CALL", 1e6)
+    monkeypatch.setattr(loop, "SECONDS_PER_CALL", 1e6)
     defaults = {
         "output_dir": str(output_dir),
         "train_batch_size": 4,

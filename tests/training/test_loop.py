@@ -13,7 +13,6 @@ from bert_tf.pretraining import options as pretraining_options
 from bert_tf.pretraining import workflow as pretraining_workflow
 from bert_tf.training import loop
 from bert_tf.training import options as training_options
-from bert_tf.training import stopping
 from tests import runs
 
 
@@ -53,7 +52,7 @@ def test_sizes_of_batches_and_of_calls_follow_their_flags(
 
     monkeypatch.setattr(batching.TFRecordSource, "training_batches", watched)
     # Calls become longer, also on a busy machine.
-    monkeypatch.setattr(stopping, "SECONDS_PER_CALL", 1e6)
+    monkeypatch.setattr(loop, "SECONDS_PER_CALL", 1e6)
     monkeypatch.chdir(golden)
     defaults = {
         "input_file": "model/examples.tfrecord",
@@ -192,3 +191,25 @@ def test_predictions_that_are_nan_are_refused(small, tmp_path):
     }
     with pytest.raises(ValueError, match="logits are NaN for 3 of 3 examples"):
         trainer.predict(batching.ArraySource(columns), keys=("logits",))
+
+
+def test_calls_take_twice_as_many_steps_until_they_last_a_second():
+    pace = loop.Pace(batch_size=8)
+    lengths = []
+    for _ in range(6):
+        lengths.append(pace.num_steps)
+        pace.record_call(pace.num_steps, seconds=0.1 * pace.num_steps)
+    assert lengths == [1, 2, 4, 8, 8, 8]
+
+
+@pytest.mark.parametrize(
+    "num_steps, logged",
+    [
+        (3, [1, 2, 3]),  # All of a short run.
+        (250, range(5, 251, 5)),
+        (10**6, range(100, 10**6 + 1, 100)),  # As in the release.
+    ],
+)
+def test_every_curve_has_fifty_points(num_steps, logged):
+    found = [s for s in range(1, num_steps + 1) if loop.is_logged(s, num_steps)]
+    assert found == list(logged)

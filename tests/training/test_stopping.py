@@ -1,6 +1,7 @@
 """A run that has to stop says why in one line; its checkpoints stay intact."""
 
 import functools
+import itertools
 import math
 import os
 import shutil
@@ -12,6 +13,7 @@ import tensorflow as tf
 
 from bert_tf.checkpoints.release import bundle
 from bert_tf.data import record_checks
+from bert_tf.training import saving
 from bert_tf.training import steps
 from bert_tf.training import stopping
 from tests import runs
@@ -256,3 +258,46 @@ def test_the_first_metric_that_an_evaluation_has_counts():
     assert stopping.metric_of(scores, metrics) == "eval_accuracy"
     with pytest.raises(ValueError, match=r"eval_f2.*eval_accuracy, eval_loss"):
         stopping.Selection(["eval_f2"]).is_best(scores)
+
+
+@pytest.fixture
+def pretrain_by_clock(pretrain, monkeypatch):
+    """Runs the tool with a clock that advances by a second per reading."""
+
+    def run(**flags):
+        ticks = itertools.count()
+        with monkeypatch.context() as patch:
+            patch.setattr(stopping, "_now", lambda: float(next(ticks)))
+            return pretrain(
+                num_train_steps=None,
+                num_warmup_steps=None,
+                learning_rate=0.001,
+                iterations_per_loop=1,
+                **flags,
+            )
+
+    return run
+
+
+@pytest.mark.slow
+def test_a_run_ends_with_its_time_and_a_later_part_goes_on_from_there(
+    pretrain_by_clock, tmp_path
+):
+    run = tmp_path / "run"
+    pretrain_by_clock(max_train_minutes=1, warmup_proportion=0.2)
+    lines = runs.metrics(run)
+    # The clock is read three times per step: 60 seconds are about 20 steps.
+    runs.assert_rate_follows_time(lines, warmup=0.2)
+    assert lines[-1]["learning_rate"] < 1e-4
+    assert saving.read_train_seconds(run) >= 60
+    assert tf.train.latest_checkpoint(str(run)).endswith(f"-{lines[-1]['step']}")
+
+    # The time is up: the same command has nothing left to do.
+    pretrain_by_clock(max_train_minutes=1, warmup_proportion=0.2)
+    assert runs.metrics(run) == lines
+
+    # Of twice the time, half is over.
+    pretrain_by_clock(max_train_minutes=2, warmup_proportion=0.2)
+    added = runs.metrics(run)[len(lines) :]
+    assert added[0]["step"] == lines[-1]["step"] + 1
+    assert added[0]["learning_rate"] == pytest.approx(0.5e-3, rel=0.1)
