@@ -173,17 +173,17 @@ def create(settings):
     """Returns the built model and optimizer of a step. The optimizer clips."""
     from bert_tf.modeling import config as config_module
     from bert_tf.modeling import pretrainer
-    from bert_tf.optimization import schedules
+    from bert_tf.optimization import adam_weight_decay
 
     config = config_module.BertConfig.from_dict(settings["config"])
     model = pretrainer.BertPretrainer(config, dtype=settings["dtype"])
     model.build()
     model.bert.encoder.recomputes_layers = settings["recompute_layers"]
-    optimizer = schedules.create_optimizer(
+    optimizer = adam_weight_decay.create_optimizer(
         _LEARNING_RATE,
         _NUM_STEPS,
         _NUM_WARMUP_STEPS,
-        clip_norm=schedules.CLIP_NORM,
+        clip_norm=adam_weight_decay.CLIP_NORM,
     )
     optimizer.build(model.trainable_variables)
     return model, optimizer

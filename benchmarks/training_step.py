@@ -168,7 +168,7 @@ def serve_bert_tf(task):
     import tensorflow as tf
 
     import bert_tf
-    from bert_tf.optimization import schedules
+    from bert_tf.optimization import adam_weight_decay
     from bert_tf.training import steps
 
     dtype = {"bfloat16": "mixed_bfloat16"}.get(task["dtype"], task["dtype"])
@@ -177,7 +177,7 @@ def serve_bert_tf(task):
     with strategy.scope():
         model = bert_tf.BertPretrainer(config, dtype=dtype)
         model.build()
-        optimizer = schedules.create_optimizer(LEARNING_RATE, 1_000_000, 10_000)
+        optimizer = adam_weight_decay.create_optimizer(LEARNING_RATE, 1_000_000, 10_000)
         optimizer.build(model.trainable_variables)
     train_steps = steps.build_train_steps(model, optimizer, strategy, random_seed=12345)
     batch = batch_of(task["size"])

@@ -12,6 +12,8 @@ import keras
 import numpy as np
 from keras import ops
 
+from bert_tf.optimization import schedules
+
 # Variables that the release does not decay. Decay limits how strongly a layer can react
 # to its inputs, which is the job of its matrix. Pulling LayerNorm's scale towards 0
 # would instead shrink the output that the layer exists to normalize, and a bias only
@@ -21,6 +23,8 @@ EXCLUDED_FROM_WEIGHT_DECAY = ("LayerNorm", "layer_norm", "bias")
 _LARGEST_IN_BFLOAT16 = 1 - 2**-9
 # Size of a variable from which compiling its update saves time.
 MIN_COMPILED_ELEMENTS = 1 << 18
+# Largest global norm of a gradient, as in the release.
+CLIP_NORM = 1.0
 
 
 class _StepScalars(NamedTuple):
@@ -361,6 +365,45 @@ class Lamb(AdamWeightDecay):
             update = update + self.weight_decay_rate * variable
             rate = rate * _trust_ratio(ops.convert_to_tensor(variable), update)
         self.assign_sub(variable, rate * update)
+
+
+OPTIMIZERS = {"adamw": AdamWeightDecay, "lamb": Lamb}
+
+
+def create_optimizer(
+    learning_rate: float,
+    num_train_steps: int,
+    num_warmup_steps: int,
+    *,
+    clip_norm: float | None = None,
+    schedule: keras.optimizers.schedules.LearningRateSchedule | None = None,
+    name: str = "adamw",
+    bias_correction: bool = False,
+) -> AdamWeightDecay:
+    """Returns an optimizer with warm-up and linear decay of the learning rate.
+
+    Args:
+        learning_rate: the rate at the end of the warm-up.
+        num_train_steps: the step at which the rate reaches 0.
+        num_warmup_steps: steps over which the rate rises.
+        clip_norm: global norm to clip gradients to; None: do not clip. For `model.fit`
+            on one device pass `CLIP_NORM`. `training` clips by itself, after it has
+            summed the gradients over replicas.
+        schedule: used instead of warm-up and linear decay by step. The first three
+            arguments then have no effect.
+        name: a key of `OPTIMIZERS`.
+        bias_correction: see `AdamWeightDecay`; LAMB always corrects the bias.
+
+    Source: create_optimizer of optimization.py, 2018.
+    """
+    schedule = schedule or schedules.WarmupLinearDecay(
+        learning_rate, num_train_steps, num_warmup_steps
+    )
+    return OPTIMIZERS[name](
+        schedule,
+        global_clipnorm=clip_norm,
+        bias_correction=bias_correction or name == "lamb",
+    )
 
 
 def _path(variable):

@@ -1,4 +1,4 @@
-"""Learning rates as functions of the step or of the time, and optimizers with them.
+"""Learning rates as functions of the step or of the time.
 
 Why a warm-up: the first gradients come from random weights (in fine-tuning: from a
 random head) and point in directions that soon no longer matter, and Adam's second
@@ -16,7 +16,11 @@ import keras
 import numpy as np
 from keras import ops
 
-from bert_tf.optimization import adam_weight_decay
+# A longer run outlives the large first steps of an uncorrected Adam, and BERT was
+# pretrained with at most this rate.
+_SHORT_RUN = 1000
+_LARGEST_RELEASED_RATE = 1e-4
+_HIGH_RATE = 1e-2
 
 
 @keras.saving.register_keras_serializable("bert_tf")
@@ -106,55 +110,6 @@ class WarmupLinearDecayOfTime(keras.optimizers.schedules.LearningRateSchedule):
         }
 
 
-OPTIMIZERS = {
-    "adamw": adam_weight_decay.AdamWeightDecay,
-    "lamb": adam_weight_decay.Lamb,
-}
-# Largest global norm of a gradient, as in the release.
-CLIP_NORM = 1.0
-# A longer run outlives the large first steps of an uncorrected Adam, and BERT was
-# pretrained with at most this rate.
-_SHORT_RUN = 1000
-_LARGEST_RELEASED_RATE = 1e-4
-_HIGH_RATE = 1e-2
-
-
-def create_optimizer(
-    learning_rate: float,
-    num_train_steps: int,
-    num_warmup_steps: int,
-    *,
-    clip_norm: float | None = None,
-    schedule: keras.optimizers.schedules.LearningRateSchedule | None = None,
-    name: str = "adamw",
-    bias_correction: bool = False,
-) -> adam_weight_decay.AdamWeightDecay:
-    """Returns an optimizer with warm-up and linear decay of the learning rate.
-
-    Args:
-        learning_rate: the rate at the end of the warm-up.
-        num_train_steps: the step at which the rate reaches 0.
-        num_warmup_steps: steps over which the rate rises.
-        clip_norm: global norm to clip gradients to; None: do not clip. For `model.fit`
-            on one device pass `CLIP_NORM`. `training` clips by itself, after it has
-            summed the gradients over replicas.
-        schedule: used instead of warm-up and linear decay by step. The first three
-            arguments then have no effect.
-        name: a key of `OPTIMIZERS`.
-        bias_correction: see `AdamWeightDecay`; LAMB always corrects the bias.
-
-    Source: create_optimizer of optimization.py, 2018.
-    """
-    schedule = schedule or WarmupLinearDecay(
-        learning_rate, num_train_steps, num_warmup_steps
-    )
-    return OPTIMIZERS[name](
-        schedule,
-        global_clipnorm=clip_norm,
-        bias_correction=bias_correction or name == "lamb",
-    )
-
-
 def advice_on_rate(
     learning_rate: float,
     num_train_steps: int,
@@ -165,7 +120,7 @@ def advice_on_rate(
     """Returns a warning about an unusual learning rate or warm-up, or None.
 
     Args:
-        learning_rate, num_warmup_steps: see `create_optimizer`.
+        learning_rate, num_warmup_steps: see `adam_weight_decay.create_optimizer`.
         num_train_steps: likewise; 0: a time limit ends the run.
         is_corrected: whether the optimizer corrects the bias of its averages.
     """

@@ -31,6 +31,7 @@ import tensorflow as tf
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints import loading
 from bert_tf.checkpoints import source as source_module
+from bert_tf.optimization import adam_weight_decay
 from bert_tf.optimization import schedules
 from bert_tf.training import distribution
 from bert_tf.training import evaluation as training_evaluation
@@ -188,7 +189,7 @@ class Trainer:
         )
         if advice is not None:
             logger.warning("%s", advice)
-        self.optimizer = schedules.create_optimizer(
+        self.optimizer = adam_weight_decay.create_optimizer(
             options.learning_rate,
             self.num_train_steps,
             num_warmup_steps,

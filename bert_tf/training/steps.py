@@ -35,7 +35,7 @@ import keras
 import tensorflow as tf
 
 from bert_tf import progress as progress_module
-from bert_tf.optimization import schedules
+from bert_tf.optimization import adam_weight_decay
 from bert_tf.training import distribution
 
 # Columns of a batch that are not features of an example.
@@ -202,7 +202,7 @@ def apply_gradients(
 
     Args:
         model: the model.
-        optimizer: of `schedules.create_optimizer`, built.
+        optimizer: of `adam_weight_decay.create_optimizer`, built.
         gradients: of this replica.
         rate: learning rate, float32 scalar.
 
@@ -221,8 +221,9 @@ def apply_gradients(
     # averaged them, so its result depended on the number of cores (optimization.py,
     # 2018).
     norm = tf.linalg.global_norm(summed)
+    largest = adam_weight_decay.CLIP_NORM
     # 1 if the norm is small enough, and not a number if the norm is infinite.
-    scale = schedules.CLIP_NORM / tf.maximum(norm, schedules.CLIP_NORM) + (norm - norm)
+    scale = largest / tf.maximum(norm, largest) + (norm - norm)
     # All replicas read the same sum, so they skip a step together. Keras's
     # LossScaleOptimizer decides by the gradient of the first replica.
     is_finite = tf.math.is_finite(norm)

@@ -5,7 +5,6 @@ import tensorflow as tf
 from keras import ops
 
 from bert_tf.optimization import adam_weight_decay
-from bert_tf.optimization import schedules
 
 NAMES = ("kernel", "bias")
 
@@ -121,7 +120,7 @@ def test_arguments_that_would_decay_other_weights_are_refused(values, message):
 def test_weights_of_every_dtype_are_updated_alike(name, dtype, in_graph):
     def updated(dtype):
         weight = keras.Variable([1.0, 2.0], dtype=dtype, name="kernel")
-        optimizer = schedules.create_optimizer(0.1, 100, 0, name=name)
+        optimizer = adam_weight_decay.create_optimizer(0.1, 100, 0, name=name)
         optimizer.build([weight])
 
         def update():
@@ -139,7 +138,7 @@ def test_weights_of_every_dtype_are_updated_alike(name, dtype, in_graph):
 @pytest.mark.parametrize("name", ["adamw", "lamb"])
 def test_weights_in_bfloat16_are_refused(name):
     weight = keras.Variable([1.0, 2.0], dtype="bfloat16", name="kernel")
-    optimizer = schedules.create_optimizer(0.1, 100, 0, name=name)
+    optimizer = adam_weight_decay.create_optimizer(0.1, 100, 0, name=name)
     with pytest.raises(ValueError, match=r'kernel is bfloat16, .*"mixed_bfloat16"'):
         optimizer.build([weight])
     optimizer.beta_2 = 0.99

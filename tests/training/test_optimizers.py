@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.checkpoints.release import bundle
-from bert_tf.optimization import schedules
+from bert_tf.optimization import adam_weight_decay
 from bert_tf.training import distribution
 from bert_tf.training import options as training_options
 from bert_tf.training import steps
@@ -49,7 +49,7 @@ class OneWeight:
     [("adamw", False, False), ("adamw", True, True), ("lamb", False, True)],
 )
 def test_the_bias_is_corrected_if_asked_and_always_by_lamb(name, is_asked, corrects):
-    optimizer = schedules.create_optimizer(
+    optimizer = adam_weight_decay.create_optimizer(
         1e-3, 9, 0, name=name, bias_correction=is_asked
     )
     assert optimizer.bias_correction is corrects
@@ -66,7 +66,7 @@ def test_all_replicas_leave_a_step_out_where_one_overflows(replicas, name, monke
     strategy = distribution.create_strategy(devices)
     with strategy.scope():
         model = OneWeight()
-        optimizer = schedules.create_optimizer(0.1, 1000, 0, name=name)
+        optimizer = adam_weight_decay.create_optimizer(0.1, 1000, 0, name=name)
         optimizer.build(model.trainable_variables)
         optimizer.loss_scale = steps.LossScale()
     take = steps.build_train_steps(model, optimizer, strategy, random_seed=1)

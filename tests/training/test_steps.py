@@ -9,7 +9,7 @@ from bert_tf.data import batching
 from bert_tf.data import tfrecord
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import pretrainer as pretraining_model
-from bert_tf.optimization import schedules
+from bert_tf.optimization import adam_weight_decay
 from bert_tf.training import distribution
 from bert_tf.training import options
 from bert_tf.training import steps
@@ -67,7 +67,7 @@ def test_a_dynamic_shape_would_be_seen():
 @pytest.mark.slow
 def test_a_step_is_traced_once_whatever_the_number_of_steps(pretrainer, batches):
     strategy = tf.distribute.get_strategy()
-    optimizer = schedules.create_optimizer(1e-3, 9, 0)
+    optimizer = adam_weight_decay.create_optimizer(1e-3, 9, 0)
     optimizer.build(pretrainer.trainable_variables)
     train_steps = steps.build_train_steps(
         pretrainer,
@@ -112,7 +112,7 @@ def test_replicas_have_micro_batches_of_several_lengths():
 def test_weights_that_no_loss_reaches_stay_as_they_are(small, batches):
     model = pretraining_model.BertPretrainer(small, next_sentence=False)
     model.build()
-    optimizer = schedules.create_optimizer(1e-2, 9, 0)
+    optimizer = adam_weight_decay.create_optimizer(1e-2, 9, 0)
     optimizer.build(model.trainable_variables)
     before = model.bert.pooler.dense.kernel.numpy()
     train_steps = steps.build_train_steps(
