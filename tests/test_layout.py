@@ -95,15 +95,15 @@ ALLOWED_NAMES |= {
 # What the project may grow to. Lower a number when the project gets smaller; never
 # raise one. `python tests/budgets.py` prints today's numbers.
 LIMITS = {
-    "lines of bert_tf and tools": 51_407,
-    "modules in the closure of the core tools": 166,
-    "lines in the closure of the core tools": 32_620,
+    "lines of bert_tf and tools": 50_000,
+    "modules in the closure of the core tools": 150,
+    "lines in the closure of the core tools": 32_000,
     "lines of the encoder": 690,
     "files in a task folder": 7,
     "files that name a task outside its folder": 2,
     "flags of run_classifier": 45,
-    "flags of all records of options": 227,
-    "lines of tests": 36_831,
+    "flags of all records of options": 204,
+    "lines of tests": 36_000,
     "lines of benchmarks": 3_723,
     "lines of RESULTS.md": 380,
     "lines of CHANGELOG.md": 85,
