@@ -108,7 +108,7 @@ class DataSet:
         if missing := [name for name in names if name not in self.features]:
             raise ValueError(
                 f"--tfds_name={self.name} has no column {missing[0]}; the columns are "
-                f"{', '.join(self.features)}. Choose with --text_column, "
+                f"{', '.join(sorted(self.features))}. Choose with --text_column, "
                 "--label_column and, for pairs, --text_b_column."
             )
 
