@@ -42,8 +42,7 @@ MASKED = {  # Sentence -> the word that a reader expects.
 _MASKS = """
 # 1. Masks: the model in the package, bert-tf-mini, predicts masked words
 bert_tf fill-mask --init_checkpoint=bert-tf-mini --top_k=3
-  --input_file={out}/masked.txt
-"""
+""" + "".join(f"  --text={shlex.quote(text)}\n" for text in MASKED)
 _PRETRAINING = """
 # 2. Pretraining: bert-tf-mini learns from more text
 bert_tf pretrain --init_checkpoint=bert-tf-mini --input_file={train}
@@ -136,7 +135,6 @@ def run(options: RunDemoOptions) -> str:
             values[f"topics_{part}"] = notebook.sample_file(f"topics_{part}.tsv")
         test_rows = notebook.labelled_rows(values["topics_test"])
         questions = test_rows[:: len(test_rows) // NUM_QUESTIONS][:NUM_QUESTIONS]
-        _write_lines(f"{out}/masked.txt", MASKED)
         queries = [json.dumps({"text": text}) for text, _ in questions]
         _write_lines(f"{out}/questions.jsonl", queries)
 
