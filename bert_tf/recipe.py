@@ -88,6 +88,7 @@ def _for_pretraining(values):
     chosen = {
         "max_train_minutes": minutes,
         "train_batch_size": 512 if has_accelerator else 32,
+        "save_checkpoints_steps": 1000 if has_accelerator else 200,
     }
     if phases := values.get("phases"):
         parts = [phase.partition("@")[0] for phase in phases]

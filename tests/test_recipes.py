@@ -64,8 +64,8 @@ def parsed(tool, options_class, flags):
                 )
             },
         ),
-        (["--device=cpu"], {"train_batch_size": 32}),
-        (["--device=tpu"], {"train_batch_size": 512}),
+        (["--device=cpu"], {"train_batch_size": 32, "save_checkpoints_steps": 200}),
+        (["--device=tpu"], {"train_batch_size": 512, "save_checkpoints_steps": 1000}),
         (
             ["--init_checkpoint=bert-tf-mini"],
             {"model_size": None, "learning_rate": 5e-4, "config_overrides": ()},

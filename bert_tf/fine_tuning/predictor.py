@@ -230,8 +230,10 @@ class Predictor:
 
     def _counted(self, features: Mapping[str, Any]) -> Mapping[str, Any]:
         """Returns a batch, of which it counts the word pieces and [UNK]."""
+        pieces = np.asarray(features["input_ids"])
+        special = [self.vocabulary.cls_id, self.vocabulary.sep_id]
         is_real = np.asarray(features["input_mask"]) == 1
-        pieces = np.asarray(features["input_ids"])[is_real]
+        pieces = pieces[is_real & ~np.isin(pieces, special)]
         self._num_pieces += len(pieces)
         self._num_unknown += int(np.sum(pieces == self.vocabulary.unk_id))
         return features

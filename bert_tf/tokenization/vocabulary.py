@@ -121,8 +121,12 @@ class Vocabulary:
         return f"token {token!r} contains a line break."
 
 
-def _check_size(path):
-    """Refuses a local file that is no vocabulary before it fills the memory."""
+def check_size(path: str) -> None:
+    """Refuses a local file that is no list of tokens before it fills the memory.
+
+    Raises:
+        ValueError: it is a device or a pipe, or too large.
+    """
     if files.is_remote(path) or not os.path.exists(path) or os.path.isdir(path):
         return  # Opening it raises an error about it.
     if not os.path.isfile(path):
@@ -135,7 +139,7 @@ def _check_size(path):
 
 
 def _read_tokens(path):
-    _check_size(path)
+    check_size(path)
     with files.open_file(path, "rb") as file:
         content = file.read().removeprefix(b"\xef\xbb\xbf")
     num_lines = content.count(b"\n")

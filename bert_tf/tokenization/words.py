@@ -120,8 +120,8 @@ def warn_of_undivided(
     ]
     if words:
         logger.warning(
-            "%d words of the text, such as %r, are probably several words, but get one "
-            "tag each: text is divided only at white space and at the punctuation "
+            "Words of the text (%d), such as %r, are probably several words, but get "
+            "one tag each: text is divided only at white space and at the punctuation "
             "around words. %s",
             len(words),
             f"{words[0]:.40}",

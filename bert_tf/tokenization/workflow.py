@@ -57,6 +57,7 @@ def build_vocabulary(
                 logger.warning("%s", warning)
         if fill_unused is not None:
             before = len(learning.unused_places(vocabulary))
+            vocabulary_module.check_size(fill_unused)
             words = files.read_lines(fill_unused)
             vocabulary = learning.fill_unused(
                 vocabulary,

@@ -137,8 +137,15 @@ def test_a_file_without_words_is_refused(tokenizer):
         added_words.find_new(tokenizer, ["", ""], source="words.txt")
 
 
+@pytest.mark.parametrize(
+    "path, message",
+    [
+        ("words.txt", "words.txt:2: the tokenizer splits 'covid-19' into"),
+        ("/dev/zero", "/dev/zero is a device or a pipe; expected a text file."),
+    ],
+)
 def test_a_mistake_is_one_line_and_nothing_is_written(
-    run_tool, released_folder, tmp_path
+    run_tool, released_folder, tmp_path, path, message
 ):
     (tmp_path / "words.txt").write_text("good\ncovid-19\n")
     done = run_tool(
@@ -146,9 +153,9 @@ def test_a_mistake_is_one_line_and_nothing_is_written(
         f"--source={released_folder}",
         f"--target={tmp_path / 'new'}",
         "--target_format=bert",
-        f"--add_words={tmp_path / 'words.txt'}",
+        f"--add_words={tmp_path / path}",
         exit_code=1,
     )
     assert done.stderr.count("\n") == 1
-    assert "words.txt:2: the tokenizer splits 'covid-19' into" in done.stderr
+    assert message in done.stderr
     assert not (tmp_path / "new").exists()

@@ -23,6 +23,7 @@ from bert_tf.checkpoints import starting_point
 from bert_tf.checkpoints.conversion import options as conversion_options
 from bert_tf.checkpoints.conversion import report
 from bert_tf.checkpoints.conversion import verification
+from bert_tf.tokenization import vocabulary as vocabulary_module
 
 # Formats whose configuration can say that attention is causal.
 _WITH_ATTENTION = ("bert", "keras")
@@ -142,6 +143,7 @@ def _open(
     source = dataclasses.replace(source, config=start.config, text=text)
     if options.add_words is None:
         return source
+    vocabulary_module.check_size(options.add_words)
     words = files.read_lines(options.add_words)
     return added_words.grow_source(source, words, words_file=options.add_words)
 

@@ -170,6 +170,10 @@ class RunRetrievalOptions(fine_tuning_options.TaskOptions):
         if self.do_predict:
             self._require("predict_file", "Predicting")
         if self.ranks:
-            self._require("corpus_file", "Ranking passages")
+            self._require(
+                "corpus_file",
+                "Ranking passages (those of an evaluated bi-encoder are in its "
+                "passages.jsonl)",
+            )
         if self.ranks and self.model == CROSS_ENCODER and not self.check:
             self._require("retrieve_with", "Ranking passages with a cross_encoder")

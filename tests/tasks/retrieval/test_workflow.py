@@ -134,6 +134,8 @@ def test_an_evaluation_writes_the_passages_and_plots_write_nothing(
 @pytest.mark.slow
 def test_a_cross_encoder_ranks_again_what_was_found(cross_dir):
     assert 0 < runs.scores(cross_dir)["eval_mrr"] <= 1
+    baselines = plots.read_data(str(cross_dir))["baselines"]  # Of six candidates.
+    assert [*baselines] == ["eval_recall_at_1", "eval_recall_at_5", "eval_mrr"]
     first, _ = runs.json_lines(cross_dir / "predictions.jsonl")
     assert len(first["passages"]) == 6
     scores = {passage["text"]: passage["score"] for passage in first["passages"]}

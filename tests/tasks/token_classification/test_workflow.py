@@ -88,7 +88,7 @@ def test_a_run_answers_texts_and_lists_of_words(names_run, caplog):
     tagger.predict([["Anna,Otto"], "Rock-End 3,000"])
     assert "probably several words" not in caplog.text
     tagger.predict(["Anna,Otto"])
-    assert "1 words of the text, such as 'Anna,Otto'" in caplog.text
+    assert "Words of the text (1), such as 'Anna,Otto'" in caplog.text
 
 
 @pytest.mark.slow
