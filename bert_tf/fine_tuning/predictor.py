@@ -120,8 +120,7 @@ class Predictor:
     # Whether the answers depend on the pooler, which some checkpoints lack.
     uses_pooler = False
     _num_truncated = 0  # Inputs of a call of `predict`, which `answers` counts.
-    # Word pieces of these inputs, and how many of them are [UNK].
-    _num_pieces = _num_unknown = 0
+    _num_pieces = _num_unknown = 0  # Word pieces of a call, and those that are [UNK].
 
     def __init__(
         self,

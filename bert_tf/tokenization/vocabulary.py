@@ -122,11 +122,7 @@ class Vocabulary:
 
 
 def check_size(path: str) -> None:
-    """Refuses a local file that is no list of tokens before it fills the memory.
-
-    Raises:
-        ValueError: it is a device or a pipe, or too large.
-    """
+    """Raises ValueError for a device, a pipe, or a file too large to list words."""
     if files.is_remote(path) or not os.path.exists(path) or os.path.isdir(path):
         return  # Opening it raises an error about it.
     if not os.path.isfile(path):
