@@ -1,4 +1,4 @@
-"""fill_mask on one page: fill the masks of texts or score them, report."""
+"""fill_mask: fills the masks of texts, or scores texts."""
 
 from bert_tf.checkpoints import starting_point
 from bert_tf.fine_tuning import predictor as fine_tuning_predictor
