@@ -1,9 +1,21 @@
 import os
+import pkgutil
 import re
 
 import pytest
 
 from bert_tf import demo
+from bert_tf import options as options_module
+from bert_tf import subcommands
+
+
+def test_the_tools_know_the_flags_of_the_demo():
+    stages = (demo._MASKS, demo._PRETRAINING, demo._CLASSIFICATION, demo._SERVING)
+    for command in re.split(r"^bert_tf ", "".join(stages), flags=re.MULTILINE)[1:]:
+        subcommand = subcommands.BY_NAME[command.split()[0]]
+        record = pkgutil.resolve_name(subcommand.options)
+        known = {one.name for one in options_module.declarations(record)}
+        assert set(re.findall(r"--(\w+)", command)) <= known, command
 
 
 def test_a_folder_with_something_else_is_not_replaced(tmp_path, run_tool):
